@@ -1,0 +1,137 @@
+import type { Action, ActionId, Event, Outcome, Result, SessionId, Usage } from "@dev/protocol";
+
+/**
+ * Sessions, their journals and their ledgers. Every write that belongs together is one transaction,
+ * durable when its promise resolves. A write carries the `fence` of the claim it was made under, and
+ * an append the sequence that it expects: of two drivers the older is refused (`fenced`).
+ */
+export interface Store {
+  create(session: NewSession): Promise<Result<void>>;
+  /** Fault: `unknown_id`. */
+  session(id: SessionId): Promise<Result<Session>>;
+  /** Newest first; at most `limit`, of those older than `before` (a session id) where it is given. */
+  sessions(limit: number, before?: SessionId): Promise<readonly Session[]>;
+  /**
+   * Makes the caller the session's one driver. Fault: `in_use`, when another holds it and
+   * `isAlive` says that that holder lives.
+   */
+  claim(
+    id: SessionId,
+    holder: string,
+    isAlive: (holder: string) => boolean,
+    nowMs: number,
+  ): Promise<Result<Claim>>;
+  /** Gives the session back; a claim that was fenced off is let be. */
+  release(claim: Claim): Promise<void>;
+  /** Writes down an accepted event: the completion it is (if it is one) and the actions it minted. */
+  append(claim: Claim, entry: Entry): Promise<Result<void>>;
+  /** Writes that these effects may begin. Durable before the promise resolves. */
+  dispatch(claim: Claim, dispatches: readonly Dispatch[]): Promise<Result<void>>;
+  /** Writes lines that change no state of the core: a late outcome, an action with no answer. */
+  settle(claim: Claim, settled: readonly Settled[]): Promise<Result<void>>;
+  /** The three facts, together. Earlier saves of the session may be dropped. */
+  save(claim: Claim, save: Save): Promise<Result<void>>;
+  /** Remembers which cell the session is on. */
+  attach(claim: Claim, cell: CellRecord): Promise<Result<void>>;
+  /** The newest save, or null. */
+  lastSave(id: SessionId): Promise<Result<Save | null>>;
+  /** Events after sequence `after`, in order. */
+  journal(id: SessionId, after: number): Promise<Result<readonly JournalEntry[]>>;
+  /** Every action of the session with its life so far, in id order, from id `from`. */
+  ledger(id: SessionId, from?: ActionId): Promise<Result<readonly LedgerEntry[]>>;
+  close(): void;
+}
+
+export type NewSession = {
+  readonly id: SessionId;
+  readonly createdMs: number;
+  /** The directory that the person works in; absolute. */
+  readonly directory: string;
+  /** Which vendor gives it cells. */
+  readonly vendor: string;
+  readonly model: string;
+  /** The core's configuration, as JSON: the session keeps the one that it began with. */
+  readonly config: string;
+};
+
+export type Session = NewSession & {
+  readonly updatedMs: number;
+  /** The sequence of the last journal entry; 0 when there is none. */
+  readonly sequence: number;
+  /** The first prompt, shortened to one line; empty before there is one. */
+  readonly title: string;
+  readonly state: SessionState;
+  readonly cell: CellRecord | null;
+  readonly holder: string | null;
+};
+
+/** `active`: a turn is in flight, or was when its driver died. Otherwise how the last turn ended. */
+export type SessionState = "new" | "active" | "complete" | "cancelled" | "failed" | "limit";
+
+export type CellRecord = {
+  readonly id: string;
+  /** The workspace that the cell works in, absolute. */
+  readonly workspace: string;
+};
+
+export type Claim = { readonly session: SessionId; readonly fence: number };
+
+export type Entry = {
+  /** The session's sequence before this entry; the entry gets the next one. Fault: `fenced`. */
+  readonly expect: number;
+  readonly event: Event;
+  readonly minted: readonly Action[];
+  readonly state: SessionState;
+  readonly atMs: number;
+};
+
+export type JournalEntry = {
+  readonly sequence: number;
+  readonly event: Event;
+  readonly atMs: number;
+};
+
+export type Dispatch = {
+  readonly id: ActionId;
+  /** Counts from 1. A second attempt is for a model call alone. */
+  readonly attempt: number;
+  /** The spool of the cell that performs it; empty for what no cell performs. */
+  readonly spool: string;
+  readonly atMs: number;
+};
+
+/** An end that is no event of the core's: refusals are events too, so those go by `append`. */
+export type Settled = {
+  readonly id: ActionId;
+  readonly state: "completed" | "unknown";
+  readonly detail: string;
+  readonly atMs: number;
+};
+
+export type Save = {
+  readonly snapshot: Uint8Array;
+  /** The workspace's snapshot id; empty where the workspace is the person's own directory. */
+  readonly workspace: string;
+  /** The journal's sequence that the snapshot has seen. */
+  readonly sequence: number;
+  readonly atMs: number;
+};
+
+/** One action's life: minted → refused, or dispatched → completed or unknown. */
+export type LedgerEntry = {
+  readonly action: Action;
+  readonly lines: readonly LedgerLine[];
+};
+
+export type LedgerLine = {
+  readonly state: LedgerState;
+  readonly atMs: number;
+  readonly attempt: number;
+  readonly spool: string;
+  /** Of a completion: its outcome, for an effect; what was used, for a model call. */
+  readonly outcome: Outcome | null;
+  readonly usage: Usage | null;
+  readonly detail: string;
+};
+
+export type LedgerState = "minted" | "refused" | "dispatched" | "completed" | "unknown";
