@@ -1,4 +1,5 @@
 export * from "./action.ts";
+export * from "./codec.ts";
 export * from "./event.ts";
 export * from "./fault.ts";
 export * from "./id.ts";
