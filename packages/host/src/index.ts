@@ -1,1 +1,7 @@
-export {};
+export {
+  CALL_DEADLINE_MS,
+  type Core,
+  type HostOptions,
+  openCore,
+  type Session,
+} from "./core.ts";

@@ -1,0 +1,43 @@
+import type { ModelOp, ToolSpec } from "@dev/protocol";
+
+/** What a session's core is made with. It is kept in every snapshot and never changes. */
+export type Config = {
+  /** `provider/model`. */
+  readonly model: string;
+  readonly effort: ModelOp["effort"];
+  /** The first message of every conversation: who the agent is, and what the project says. */
+  readonly prelude: string;
+  readonly tools: readonly ToolSpec[];
+  readonly limits: Limits;
+};
+
+/** Reaching one ends the turn as `limit`, saying which, with the figure; see the fields for others. */
+export type Limits = {
+  readonly modelCallsPerTurn: number;
+  /** Replies in a row that make the same calls. */
+  readonly identicalReplies: number;
+  readonly callsPerReply: number;
+  /** A prompt or a reply, in bytes of UTF-8. */
+  readonly messageBytes: number;
+  /** A call's result as the model is told of it: past it the middle is cut, and that is said. */
+  readonly resultBytes: number;
+  readonly conversationBytes: number;
+  /** Input and output together, over the session; 0 is no limit. */
+  readonly tokensPerSession: number;
+  /** Turns waiting behind the one in flight: past it a turn is ended at once. */
+  readonly queuedTurns: number;
+  /** Steers waiting for the next model call: past it the oldest are joined into one. */
+  readonly steers: number;
+};
+
+export const DEFAULT_LIMITS: Limits = {
+  modelCallsPerTurn: 200,
+  identicalReplies: 5,
+  callsPerReply: 64,
+  messageBytes: 4 * 1024 * 1024,
+  resultBytes: 64 * 1024,
+  conversationBytes: 14 * 1024 * 1024,
+  tokensPerSession: 0,
+  queuedTurns: 64,
+  steers: 64,
+};

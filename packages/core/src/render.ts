@@ -1,0 +1,150 @@
+import type { ExecResult, Fault, OpResult, Outcome, ReplyEvent } from "@dev/protocol";
+import { never } from "@dev/protocol";
+
+/** What the model is told of a call's end. */
+export type Told = { readonly text: string; readonly failed: boolean };
+
+/** Puts an outcome into words: what happened, in the order in which a reader needs it. */
+export function tell(outcome: Outcome, limitBytes: number): Told {
+  switch (outcome.kind) {
+    case "ok":
+      return { text: clip(tellResult(outcome.result), limitBytes), failed: false };
+    case "failed":
+      return { text: clip(`failed: ${tellFault(outcome.fault)}`, limitBytes), failed: true };
+    case "refused":
+      return {
+        text: clip(
+          `refused, nothing was done: ${outcome.reason} (rule: ${outcome.rule})`,
+          limitBytes,
+        ),
+        failed: true,
+      };
+    case "unknown":
+      return {
+        text: clip(
+          `unknown: it was started, and whether it finished cannot be known. Check before doing it again. ${outcome.known}`,
+          limitBytes,
+        ),
+        failed: true,
+      };
+    case "cancelled":
+      return {
+        text: clip(
+          `cancelled: it was stopped; what it had done by then stays done. ${outcome.known}`,
+          limitBytes,
+        ),
+        failed: true,
+      };
+    default:
+      return never(outcome);
+  }
+}
+
+export function tellReply(reply: ReplyEvent): Told {
+  const parts = [...reply.choices, reply.text].filter((part) => part !== "");
+  return { text: parts.length === 0 ? "(no answer)" : parts.join("\n"), failed: false };
+}
+
+export function tellFault(fault: Fault): string {
+  const subject = fault.subject === "" ? "" : `${fault.subject}: `;
+  const mend = fault.mend === "" ? "" : ` (${fault.mend})`;
+  return `${subject}${fault.message}${mend}`;
+}
+
+function tellResult(result: OpResult): string {
+  switch (result.kind) {
+    case "exec":
+      return tellExec(result);
+    case "read": {
+      const notes = [
+        result.lossy ? "bytes that are not UTF-8 are shown as U+FFFD" : "",
+        result.cut ? "cut here: ask for later lines with from and to" : "",
+      ].filter((note) => note !== "");
+      const head = `${result.lineCount} lines, ${result.sizeBytes} bytes, sha256 ${result.digest}`;
+      return `${[head, ...notes].join("; ")}\n${result.text}`;
+    }
+    case "write":
+      return `written: +${result.addedLines} -${result.removedLines} lines, now ${result.sizeBytes} bytes, sha256 ${result.after}`;
+    case "search": {
+      if (result.matches.length === 0) return "no matches";
+      const lines = result.matches.map((match) =>
+        match.line === 0 ? match.path : `${match.path}:${match.line}:${match.text}`,
+      );
+      return lines.join("\n") + (result.cut ? "\n(there are more: narrow the search)" : "");
+    }
+    case "browse":
+      return `status ${result.status}\n${result.body}${result.cutBytes > 0 ? `\n(${result.cutBytes} bytes cut)` : ""}`;
+    case "tool":
+      return result.failed ? `the tool reported an error: ${result.text}` : result.text;
+    default:
+      return never(result);
+  }
+}
+
+function tellExec(result: ExecResult): string {
+  const parts = [tellEnd(result)];
+  if (result.stdout !== "") parts.push(`stdout:\n${result.stdout}`);
+  if (result.stderr !== "") parts.push(`stderr:\n${result.stderr}`);
+  const cutBytes = result.stdoutCutBytes + result.stderrCutBytes;
+  if (cutBytes > 0) {
+    const where = result.outputPath === "" ? "" : `; the whole output is in ${result.outputPath}`;
+    parts.push(
+      `(${result.stdoutCutBytes} bytes of stdout and ${result.stderrCutBytes} of stderr were cut from the middle${where})`,
+    );
+  }
+  return parts.join("\n");
+}
+
+function tellEnd(result: ExecResult): string {
+  const end = result.end;
+  switch (end.kind) {
+    case "exit":
+      return `exit code ${end.code} after ${result.durationMs} ms`;
+    case "signal":
+      return `killed by ${end.signal} after ${result.durationMs} ms`;
+    case "timeout":
+      return `it reached its deadline of ${end.afterMs} ms and was killed`;
+    case "background":
+      return `running in the background as ${end.name}; its output goes to ${result.outputPath}`;
+    default:
+      return never(end);
+  }
+}
+
+/** Keeps the head and the tail of a text, and says what was cut; `limitBytes` counts UTF-8. */
+function clip(text: string, limitBytes: number): string {
+  if (!exceeds(text, limitBytes)) return text;
+  // A UTF-16 unit takes at most three bytes, so this many units always fit.
+  const half = Math.floor(limitBytes / 6);
+  const head = text.slice(0, whole(text, half));
+  const tail = text.slice(whole(text, text.length - half));
+  return `${head}\n(${text.length - head.length - tail.length} characters cut)\n${tail}`;
+}
+
+/** Moves a cut that would part a surrogate pair to in front of it. */
+function whole(text: string, index: number): number {
+  const unit = text.charCodeAt(index);
+  return unit >= 0xdc00 && unit <= 0xdfff ? index - 1 : index;
+}
+
+/** Whether a text takes more than so many bytes in UTF-8. */
+export function exceeds(text: string, limitBytes: number): boolean {
+  if (text.length > limitBytes) return true;
+  return text.length * 3 > limitBytes && utf8Bytes(text) > limitBytes;
+}
+
+const WIDE = /[^\0-\x7f]/;
+
+/** How many bytes a text takes in UTF-8. */
+export function utf8Bytes(text: string): number {
+  // Most text is ASCII, and an engine's own search is faster than a loop of ours.
+  if (!WIDE.test(text)) return text.length;
+  let bytes = text.length;
+  for (let index = 0; index < text.length; index++) {
+    const unit = text.charCodeAt(index);
+    if (unit < 0x80) continue;
+    // A surrogate pair is two units and four bytes: two for each half.
+    bytes += unit < 0x800 || (unit >= 0xd800 && unit <= 0xdfff) ? 1 : 2;
+  }
+  return bytes;
+}

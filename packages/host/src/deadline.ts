@@ -1,0 +1,27 @@
+import { Script } from "node:vm";
+
+/** How a call that was run under a deadline ended. */
+export type Ran<T> =
+  | { readonly kind: "done"; readonly value: T }
+  | { readonly kind: "late" }
+  | { readonly kind: "threw"; readonly error: unknown };
+
+/**
+ * Runs a synchronous call that is stopped where it stands when its time is up. The watchdog of
+ * `node:vm` interrupts plain JavaScript and wasm alike, in this thread, and the call cannot catch it.
+ */
+export function runWithin<T>(deadlineMs: number, call: () => T): Ran<T> {
+  const outer = Reflect.get(globalThis, SLOT);
+  Reflect.set(globalThis, SLOT, call);
+  try {
+    return { kind: "done", value: ENTER.runInThisContext({ timeout: deadlineMs }) as T };
+  } catch (error) {
+    const code = (error as { readonly code?: unknown } | null)?.code;
+    return code === "ERR_SCRIPT_EXECUTION_TIMEOUT" ? { kind: "late" } : { kind: "threw", error };
+  } finally {
+    Reflect.set(globalThis, SLOT, outer);
+  }
+}
+
+const SLOT = Symbol.for("dev.host.call");
+const ENTER: Script = new Script('globalThis[Symbol.for("dev.host.call")]()');
