@@ -17,10 +17,11 @@ export type Limits = {
   /** Replies in a row that make the same calls. */
   readonly identicalReplies: number;
   readonly callsPerReply: number;
-  /** A prompt or a reply, in bytes of UTF-8. */
+  /** A prompt with its images, a reply, or what waits as steers, in bytes of UTF-8. */
   readonly messageBytes: number;
   /** A call's result as the model is told of it: past it the middle is cut, and that is said. */
   readonly resultBytes: number;
+  /** The messages, and the prompts that wait to be among them. */
   readonly conversationBytes: number;
   /** Input and output together, over the session; 0 is no limit. */
   readonly tokensPerSession: number;
@@ -41,3 +42,22 @@ export const DEFAULT_LIMITS: Limits = {
   queuedTurns: 64,
   steers: 64,
 };
+
+/**
+ * A config as the core keeps it: with its fields in one order, so that equal configs give equal bytes,
+ * and with the default of each limit that a config written by an older release does not name.
+ */
+export function kept({ model, effort, prelude, tools, limits }: Config): Config {
+  const given: Partial<Limits> = limits;
+  const named = Object.entries(DEFAULT_LIMITS).map(([name, value]) => [
+    name,
+    given[name as keyof Limits] ?? value,
+  ]);
+  return {
+    model,
+    effort,
+    prelude,
+    tools: tools.map(({ name, description, parameters }) => ({ name, description, parameters })),
+    limits: Object.fromEntries(named) as Limits,
+  };
+}

@@ -35,11 +35,17 @@ function escapes(path: string, field: string): string | null {
   if (path.includes("\0")) return `${field}: it has a NUL byte`;
   if (/^[\\/]/.test(path)) return `${field}: it is absolute; paths are relative to the workspace`;
   if (/^[A-Za-z]:/.test(path)) return `${field}: it has a drive letter`;
+  // Where `\` separates nothing, `a\b/../..` is one step down and two up; where it does, not.
+  const leaves = climbs(path.split("/")) || climbs(path.split(/[\\/]/));
+  return leaves ? `${field}: it leaves the workspace` : null;
+}
+
+function climbs(parts: readonly string[]): boolean {
   let depth = 0;
-  for (const part of path.split(/[\\/]/)) {
+  for (const part of parts) {
     if (part === "..") depth -= 1;
     else if (part !== "" && part !== ".") depth += 1;
-    if (depth < 0) return `${field}: it leaves the workspace`;
+    if (depth < 0) return true;
   }
-  return null;
+  return false;
 }

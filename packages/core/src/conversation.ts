@@ -1,4 +1,4 @@
-import type { Message } from "@dev/protocol";
+import type { Message, TurnEvent, UserMessage } from "@dev/protocol";
 import { never } from "@dev/protocol";
 import { utf8Bytes } from "./render.ts";
 import type { Agent } from "./state.ts";
@@ -11,6 +11,11 @@ export function pushed(agent: Agent, messages: readonly Message[]): Agent {
   return { ...agent, messages: [...agent.messages, ...messages], messageBytes };
 }
 
+/** The message that a turn's prompt becomes. */
+export function prompted(event: TurnEvent): UserMessage {
+  return { kind: "user", text: event.prompt, images: event.images };
+}
+
 /** What a message weighs, in bytes of UTF-8. */
 export function messageSize(message: Message): number {
   switch (message.kind) {
@@ -21,15 +26,13 @@ export function messageSize(message: Message): number {
     }
     case "assistant":
       return (
-        utf8Bytes(message.text) + utf8Bytes(message.reasoning) + utf8Bytes(callsJson(message.calls))
+        utf8Bytes(message.text) +
+        utf8Bytes(message.reasoning) +
+        utf8Bytes(JSON.stringify(message.calls))
       );
     case "tool":
       return utf8Bytes(message.text);
     default:
       return never(message);
   }
-}
-
-function callsJson(calls: unknown): string {
-  return JSON.stringify(calls);
 }

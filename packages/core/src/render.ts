@@ -8,7 +8,7 @@ export type Told = { readonly text: string; readonly failed: boolean };
 export function tell(outcome: Outcome, limitBytes: number): Told {
   switch (outcome.kind) {
     case "ok":
-      return { text: clip(tellResult(outcome.result), limitBytes), failed: false };
+      return { text: clip(tellResult(outcome.result), limitBytes), failed: erred(outcome.result) };
     case "failed":
       return { text: clip(`failed: ${tellFault(outcome.fault)}`, limitBytes), failed: true };
     case "refused":
@@ -40,9 +40,15 @@ export function tell(outcome: Outcome, limitBytes: number): Told {
   }
 }
 
-export function tellReply(reply: ReplyEvent): Told {
+export function tellReply(reply: ReplyEvent, limitBytes: number): Told {
   const parts = [...reply.choices, reply.text].filter((part) => part !== "");
-  return { text: parts.length === 0 ? "(no answer)" : parts.join("\n"), failed: false };
+  const text = parts.length === 0 ? "(no answer)" : clip(parts.join("\n"), limitBytes);
+  return { text, failed: false };
+}
+
+/** Whether a call that ran says of itself that it did not do what it was asked. */
+function erred(result: OpResult): boolean {
+  return result.kind === "tool" && result.failed;
 }
 
 export function tellFault(fault: Fault): string {
@@ -111,24 +117,38 @@ function tellEnd(result: ExecResult): string {
   }
 }
 
-/** Keeps the head and the tail of a text, and says what was cut; `limitBytes` counts UTF-8. */
-function clip(text: string, limitBytes: number): string {
+/** Keeps so many bytes of UTF-8 of a text, from its head and its tail, and says what was cut. */
+export function clip(text: string, limitBytes: number): string {
   if (!exceeds(text, limitBytes)) return text;
-  // A UTF-16 unit takes at most three bytes, so this many units always fit.
-  const half = Math.floor(limitBytes / 6);
-  const head = text.slice(0, whole(text, half));
-  const tail = text.slice(whole(text, text.length - half));
+  const half = Math.floor(limitBytes / 2);
+  const head = fitting(half, (units) => text.slice(0, units - (parts(text, units) ? 1 : 0)));
+  const tail = fitting(half, (units) => {
+    const from = text.length - units;
+    return text.slice(from + (parts(text, from) ? 1 : 0));
+  });
   return `${head}\n(${text.length - head.length - tail.length} characters cut)\n${tail}`;
 }
 
-/** Moves a cut that would part a surrogate pair to in front of it. */
-function whole(text: string, index: number): number {
+/** Cuts as many UTF-16 units as make at most so many bytes. */
+function fitting(limitBytes: number, cut: (units: number) => string): string {
+  let units = limitBytes;
+  for (;;) {
+    const part = cut(units);
+    const over = utf8Bytes(part) - limitBytes;
+    if (over <= 0) return part;
+    // A unit takes at most three bytes, so this many are too many for certain.
+    units -= Math.ceil(over / 3);
+  }
+}
+
+/** Whether a cut at this index would part a surrogate pair. */
+function parts(text: string, index: number): boolean {
   const unit = text.charCodeAt(index);
-  return unit >= 0xdc00 && unit <= 0xdfff ? index - 1 : index;
+  return unit >= 0xdc00 && unit <= 0xdfff;
 }
 
 /** Whether a text takes more than so many bytes in UTF-8. */
-export function exceeds(text: string, limitBytes: number): boolean {
+function exceeds(text: string, limitBytes: number): boolean {
   if (text.length > limitBytes) return true;
   return text.length * 3 > limitBytes && utf8Bytes(text) > limitBytes;
 }

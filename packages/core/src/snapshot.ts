@@ -1,5 +1,6 @@
 import type { Message } from "@dev/protocol";
 import { fail, fault, ok, type Result } from "@dev/protocol";
+import { kept } from "./config.ts";
 import type { State } from "./state.ts";
 
 /** The version that is written. Every version ever written has its reader here. */
@@ -42,13 +43,18 @@ type Version1 = {
 };
 
 function readVersion1(read: Version1): Result<State> {
-  if (!Array.isArray(read.messages) || typeof read.state?.nextAction !== "number" || !read.agent) {
+  if (
+    !Array.isArray(read.messages) ||
+    typeof read.state?.nextAction !== "number" ||
+    typeof read.state.config?.limits !== "object" ||
+    typeof read.agent?.phase?.kind !== "string"
+  ) {
     return fail(fault("malformed", "a snapshot that lacks a part"));
   }
   // The order of the keys is that of `snapshot`, so that a restored state writes the same bytes.
   const { id, ...standing } = read.agent;
-  const { dirty, ...state } = read.state;
-  return ok({ ...state, agent: { id, messages: read.messages, ...standing }, dirty });
+  const { config, ...state } = read.state;
+  return ok({ config: kept(config), ...state, agent: { id, messages: read.messages, ...standing } });
 }
 
 const encodings = new WeakMap<Message, string>();

@@ -8,7 +8,7 @@ import type {
   TurnId,
 } from "@dev/protocol";
 import { ROOT_AGENT } from "@dev/protocol";
-import type { Config } from "./config.ts";
+import { type Config, kept } from "./config.ts";
 
 /** All that the core knows. It is never changed in place: a step answers with the next one. */
 export type State = {
@@ -32,8 +32,7 @@ export type State = {
 export type Turn = {
   readonly id: TurnId;
   readonly modelCallCount: number;
-  /** The calls of the last reply, as text, and how many replies in a row have made just those. */
-  readonly lastCalls: string;
+  /** How many replies in a row have made just the calls of the last one; 0 before the first. */
   readonly identicalCount: number;
 };
 
@@ -70,7 +69,7 @@ export type Slot =
 /** The state of a session before its first turn. */
 export function create(config: Config): State {
   return {
-    config,
+    config: kept(config),
     nextAction: 1,
     highestTurn: 0,
     turn: null,

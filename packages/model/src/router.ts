@@ -1,4 +1,24 @@
-import type { Fault, Message, ModelAnswer, ModelOp, ToolSpec, Usage } from "@dev/protocol";
+import {
+  type Fault,
+  fail,
+  fault,
+  type Message,
+  type ModelAnswer,
+  type ModelOp,
+  NO_USAGE,
+  never,
+  ok,
+  type Result,
+  type ToolSpec,
+  type Usage,
+} from "@dev/protocol";
+import { type Attempt, attempt } from "./attempt.ts";
+import { backoff } from "./backoff.ts";
+import { openConnections } from "./connections.ts";
+import type { RouterLimits } from "./limit.ts";
+import type { Endpoint } from "./provider-fault.ts";
+import { OPENAI_CHAT } from "./wires/openai-chat.ts";
+import type { Wire } from "./wires/wire.ts";
 
 /** Everything one call of a model needs: the whole conversation, put together from its deltas. */
 export type Ask = {
@@ -17,6 +37,8 @@ export type Provider = {
   readonly baseUrl: string;
   /** Sent as a bearer token; never in a fault, a log or a ledger. */
   readonly key: string | null;
+  /** Where the key comes from, such as the name of a variable: what to set when it is refused. */
+  readonly keySource?: string;
 };
 
 export type Delta = { readonly kind: "text" | "reasoning"; readonly text: string };
@@ -37,4 +59,138 @@ export interface Router {
     signal: AbortSignal,
   ): Promise<Answered>;
   close(): void;
+}
+
+export type RouterOptions = {
+  /** Resolves after `ms`; ends at once when the signal is aborted. The waits between tries. */
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  /** From 0 to below 1. */
+  readonly random: () => number;
+  readonly limits: RouterLimits;
+};
+
+/**
+ * Opens a router to these providers. A model is named `provider/model`, split at the first slash; a
+ * provider that is not among them is a `config` fault. An ask rejects only if one of its own
+ * callbacks does.
+ */
+export function openRouter(
+  providers: Readonly<Record<string, Provider>>,
+  options: RouterOptions,
+): Router {
+  const connections = openConnections(options.limits.connectionCount);
+  const running = new Set<AbortController>();
+  return {
+    async ask(ask, onDelta, onAttempt, signal) {
+      const target = resolveModel(providers, ask.model);
+      if (!target.ok) return failed(target.fault);
+      const stop = new AbortController();
+      const onAbort = () => stop.abort();
+      signal.addEventListener("abort", onAbort);
+      if (signal.aborted) stop.abort();
+      running.add(stop);
+      const { endpoint, model } = target.value;
+      const wire = wireOf(endpoint.provider);
+      const means = { endpoint, wire, connections, limits: options.limits };
+      try {
+        const once = () => attempt(means, ask, model, onDelta, stop.signal);
+        return await tryUntilAnswered(once, onAttempt, options, stop.signal);
+      } finally {
+        signal.removeEventListener("abort", onAbort);
+        running.delete(stop);
+      }
+    },
+    close() {
+      for (const stop of running) stop.abort();
+      connections.close();
+    },
+  };
+}
+
+async function tryUntilAnswered(
+  once: () => Promise<Attempt>,
+  onAttempt: (attempt: number, after: Fault | null) => Promise<void>,
+  { sleep, random, limits }: RouterOptions,
+  signal: AbortSignal,
+): Promise<Answered> {
+  let spentMs = 0;
+  let before: Fault | null = null;
+  for (let count = 1; ; count++) {
+    if (signal.aborted) return { answer: { kind: "cancelled", partial: "" }, usage: NO_USAGE };
+    await onAttempt(count, before);
+    const { answered, again, askedMs, silentMs } = await once();
+    const { answer } = answered;
+    if (answer.kind !== "failed" || !again) return answered;
+    spentMs += silentMs;
+    const plan = backoff(count, spentMs, askedMs, random(), limits);
+    if (plan.kind === "give_up")
+      return failed(givenUp(answer.fault, count, askedMs), answered.usage);
+    spentMs += plan.waitMs;
+    before = answer.fault;
+    // A sleep that is cut short may say so by rejecting; the next round looks at the signal itself.
+    await sleep(plan.waitMs, signal).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+  }
+}
+
+/** Says how often it was tried and how long to wait: the reader need not find out by trying. */
+function givenUp(last: Fault, count: number, askedMs: number | null): Fault {
+  const message = count === 1 ? last.message : `${last.message} (tried ${count} times)`;
+  const mend =
+    askedMs === null ? last.mend : `the provider asks to wait ${Math.ceil(askedMs / 1000)} s`;
+  return { ...last, message, mend };
+}
+
+type Target = { readonly endpoint: Endpoint; readonly model: string };
+
+function resolveModel(providers: Readonly<Record<string, Provider>>, name: string): Result<Target> {
+  const slash = name.indexOf("/");
+  const known = Object.keys(providers).sort();
+  const those = known.length === 0 ? "none is set up" : `there are ${known.join(", ")}`;
+  if (slash < 1 || slash === name.length - 1) {
+    const mend = `name it as provider/model; of providers, ${those}`;
+    return fail(fault("config", "not the name of a model", name, mend));
+  }
+  const providerName = name.slice(0, slash);
+  const provider = Object.hasOwn(providers, providerName) ? providers[providerName] : undefined;
+  if (provider === undefined) {
+    const mend = `${those}; add it to the settings with its wire, base URL and key`;
+    return fail(fault("config", "no provider of that name", providerName, mend));
+  }
+  const url = endpointUrl(provider);
+  if (url === null) {
+    const mend = "set an http or https address without a password in it";
+    return fail(fault("config", "the provider's base URL is none", providerName, mend));
+  }
+  // Printable ASCII alone: anything else, such as a line end, is no part of a header.
+  if (!/^[\x21-\x7e]*$/.test(provider.key ?? "")) {
+    const mend = `set ${provider.keySource ?? "its key"} again, without spaces or line ends`;
+    return fail(fault("config", "the provider's key cannot be sent", providerName, mend));
+  }
+  return ok({ endpoint: { name: providerName, provider, url }, model: name.slice(slash + 1) });
+}
+
+/** The address that the provider's wire posts to; a query of the base URL, if any, is kept. */
+function endpointUrl(provider: Provider): URL | null {
+  if (!URL.canParse(provider.baseUrl)) return null;
+  const url = new URL(provider.baseUrl);
+  const isWeb = url.protocol === "http:" || url.protocol === "https:";
+  if (!isWeb || url.username !== "" || url.password !== "") return null;
+  url.pathname = url.pathname.replace(/\/+$/, "") + wireOf(provider).path;
+  url.hash = "";
+  return url;
+}
+
+function wireOf(provider: Provider): Wire {
+  switch (provider.wire) {
+    case "openai-chat":
+      return OPENAI_CHAT;
+    default:
+      return never(provider.wire);
+  }
+}
+
+function failed(what: Fault, usage: Usage = NO_USAGE): Answered {
+  return { answer: { kind: "failed", fault: what, partial: "" }, usage };
 }

@@ -1,37 +1,30 @@
 import type { Action } from "./action.ts";
+import { decodeShape } from "./decode.ts";
+import { encodeShape } from "./encode.ts";
 import type { Event } from "./event.ts";
-import { fail, fault, ok, type Result } from "./fault.ts";
+import type { Result } from "./fault.ts";
+import { EVENT_LIMIT_BYTES, FRAME_LIMIT_BYTES } from "./limit.ts";
+import { ACTION, EVENT } from "./schema.ts";
 
-// The ZAP codec takes this file's place; its signatures stay.
-declare class TextEncoder {
-  encode(text: string): Uint8Array;
-}
-declare class TextDecoder {
-  decode(bytes: Uint8Array): string;
-}
-
-/** Writes an event as a ZAP message. */
+/** Writes an event as a ZAP message. A number that the wire cannot carry is a bug, and throws. */
 export function encodeEvent(event: Event): Uint8Array {
-  return new TextEncoder().encode(JSON.stringify(event));
+  return encodeShape(EVENT, event);
 }
 
-/** Reads an event from a ZAP message; any bytes at all give a `malformed` fault or an event. */
+/**
+ * Reads an event from a ZAP message; any bytes at all give an event or a fault: `too_large` above
+ * EVENT_LIMIT_BYTES, `malformed` otherwise, saying where and why.
+ */
 export function decodeEvent(bytes: Uint8Array): Result<Event> {
-  return parse<Event>(bytes);
+  return decodeShape(EVENT, bytes, { name: "EVENT_LIMIT_BYTES", bytes: EVENT_LIMIT_BYTES });
 }
 
+/** Writes an action as a ZAP message. A number that the wire cannot carry is a bug, and throws. */
 export function encodeAction(action: Action): Uint8Array {
-  return new TextEncoder().encode(JSON.stringify(action));
+  return encodeShape(ACTION, action);
 }
 
+/** Reads an action from a ZAP message, as `decodeEvent` does; its limit is FRAME_LIMIT_BYTES. */
 export function decodeAction(bytes: Uint8Array): Result<Action> {
-  return parse<Action>(bytes);
-}
-
-function parse<T>(bytes: Uint8Array): Result<T> {
-  try {
-    return ok(JSON.parse(new TextDecoder().decode(bytes)) as T);
-  } catch {
-    return fail(fault("malformed", "not a message"));
-  }
+  return decodeShape(ACTION, bytes, { name: "FRAME_LIMIT_BYTES", bytes: FRAME_LIMIT_BYTES });
 }

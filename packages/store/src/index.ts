@@ -1,1 +1,2 @@
+export * from "./sqlite.ts";
 export * from "./store.ts";

@@ -100,10 +100,10 @@ export type Dispatch = {
   readonly atMs: number;
 };
 
-/** An end that is no event of the core's: refusals are events too, so those go by `append`. */
+/** An end that is no event of the core: what had no answer, came too late, or was dropped undispatched. */
 export type Settled = {
   readonly id: ActionId;
-  readonly state: "completed" | "unknown";
+  readonly state: "completed" | "unknown" | "refused";
   readonly detail: string;
   readonly atMs: number;
 };

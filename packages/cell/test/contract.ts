@@ -1,0 +1,314 @@
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { Boundary, CellSpec, Vendor } from "../src/vendor.ts";
+import { isAlive } from "../src/vendors/process.ts";
+import { directoryOf, readRecord } from "../src/vendors/record.ts";
+import type { VendorOptions } from "../src/vendors/registry.ts";
+import {
+  acquired,
+  agentOf,
+  type Driver,
+  driverApart,
+  driverHere,
+  execAction,
+  linkOf,
+  newId,
+  optionsIn,
+  perform,
+  processesOf,
+  ran,
+  ranOf,
+  specIn,
+  temporary,
+  until,
+} from "./machine.ts";
+
+/** One way to have cells, as the contract sees it. */
+export type Subject = {
+  /** What it is, for the tests' names. */
+  readonly title: string;
+  /** The vendor's name in the registry. */
+  readonly vendor: string;
+  readonly boundary: Boundary;
+  readonly options?: Partial<VendorOptions>;
+  /** The user of this machine that drives it; without one, whoever runs the tests. */
+  readonly uid?: number;
+  readonly skip: string | undefined;
+};
+
+/** What every vendor promises, whatever its cells are made of. */
+export function vendorContract(subject: Subject): void {
+  const base = temporary(subject.uid);
+  const options = optionsIn(base, subject.options);
+  const apart = (): Driver => driverApart(subject.vendor, options, subject.uid);
+  const here = subject.uid === undefined ? driverHere(subject.vendor, options) : apart();
+  const ground: Ground = {
+    subject,
+    home: options.home,
+    vendor: here.vendor,
+    spec: () => specIn(base, {}, subject.uid),
+    apart,
+  };
+  for (const [sentence, holds] of PROMISES) {
+    test.skipIf(subject.skip !== undefined)(`${subject.title}: ${sentence}`, () => holds(ground));
+  }
+}
+
+/** What a promise is tried on. */
+type Ground = {
+  readonly subject: Subject;
+  readonly home: string;
+  readonly vendor: Vendor;
+  /** Of a new workspace. */
+  readonly spec: () => CellSpec;
+  /** The same vendor in a new process. */
+  readonly apart: () => Driver;
+};
+
+type Promised = readonly [sentence: string, holds: (ground: Ground) => Promise<void>];
+
+const PROMISES: readonly Promised[] = [
+  [
+    "a new cell comes up, and its commands work in the workspace",
+    async ({ spec, subject, vendor }) => {
+      const id = newId();
+      const its = spec();
+      const { said, last } = await acquired((progress) => vendor.create(id, its, progress));
+      expect(said).toEqual(["starting", "ready"]);
+      if (last.kind !== "ready") throw new Error(last.kind);
+      const { cell, generation, boundary } = last.link;
+      expect({ cell, generation, boundary }).toEqual({
+        cell: id,
+        generation: 1,
+        boundary: subject.boundary,
+      });
+      expect(await ran(last.link, "sh", "-c", "printf here > made && cat made")).toMatchObject({
+        code: 0,
+        stdout: "here",
+      });
+      expect(readFileSync(join(its.workspace, "made"), "utf8")).toBe("here");
+      await vendor.delete(id);
+    },
+  ],
+  [
+    "readiness is a level: who asks again is told ready, of the same generation",
+    async ({ spec, vendor }) => {
+      const id = newId();
+      const its = spec();
+      const link = await linkOf((progress) => vendor.create(id, its, progress));
+      for (let again = 0; again < 2; again++) {
+        const { said, last } = await acquired((progress) => vendor.get(id, its, progress));
+        expect(said).toEqual(["ready"]);
+        expect(last.kind === "ready" && last.link.generation).toBe(link.generation);
+      }
+      await vendor.delete(id);
+    },
+  ],
+  [
+    "hibernating is declined with what the cell is doing",
+    async ({ spec, vendor }) => {
+      const id = newId();
+      const link = await linkOf((progress) => vendor.create(id, spec(), progress));
+      expect(await vendor.hibernate(id)).toMatchObject({ ok: true, value: { kind: "ready" } });
+      expect(await ran(link, "true")).toMatchObject({ code: 0 });
+      await vendor.delete(id);
+    },
+  ],
+  [
+    "an id that the vendor does not know is gone, whatever is asked of it",
+    async ({ spec, vendor }) => {
+      const gone = { ok: true, value: { kind: "gone" } };
+      expect(await vendor.get(newId(), spec(), () => undefined)).toEqual(gone);
+      expect(await vendor.hibernate(newId())).toEqual(gone);
+      expect(await vendor.delete(newId())).toEqual(gone);
+    },
+  ],
+  [
+    "a second create of an id is refused, and the first cell lives on",
+    async ({ spec, vendor }) => {
+      const id = newId();
+      const link = await linkOf((progress) => vendor.create(id, spec(), progress));
+      const second = await vendor.create(id, spec(), () => undefined);
+      expect(second).toMatchObject({ ok: false, fault: { code: "exists", subject: id } });
+      expect(await ran(link, "true")).toMatchObject({ code: 0 });
+      await vendor.delete(id);
+    },
+  ],
+  [
+    "a closed cell starts again as the next generation, and its old link is dead",
+    async ({ spec, vendor }) => {
+      const id = newId();
+      const its = spec();
+      const old = await linkOf((progress) => vendor.create(id, its, progress));
+      await old.close();
+      const link = await linkOf((progress) => vendor.get(id, its, progress));
+      expect([old.generation, link.generation]).toEqual([1, 2]);
+      expect(link.spool).toBe(old.spool);
+      expect(await perform(old, execAction(["true"]))).toMatchObject({
+        ok: false,
+        fault: { code: "link_lost" },
+      });
+      expect(await ran(link, "true")).toMatchObject({ code: 0 });
+      await vendor.delete(id);
+    },
+  ],
+  [
+    "two who ask at once for a stopped cell share one start",
+    async ({ spec, vendor }) => {
+      const id = newId();
+      const its = spec();
+      await (await linkOf((progress) => vendor.create(id, its, progress))).close();
+      const links = await Promise.all([
+        linkOf((progress) => vendor.get(id, its, progress)),
+        linkOf((progress) => vendor.get(id, its, progress)),
+      ]);
+      expect(links.map((link) => link.generation)).toEqual([2, 2]);
+      await vendor.delete(id);
+    },
+  ],
+  [
+    "an agent that is killed loses its link at once, and the next has its spool",
+    async ({ spec, vendor }) => {
+      const id = newId();
+      const its = spec();
+      const old = await linkOf((progress) => vendor.create(id, its, progress));
+      const running = perform(old, execAction(["sh", "-c", "touch began; exec sleep 600"]));
+      await until(() => existsSync(join(its.workspace, "began")));
+      const before = processesOf(id);
+      process.kill(agentOf(id), "SIGKILL");
+      expect(await running).toMatchObject({ ok: false, fault: { code: "link_lost" } });
+      const link = await linkOf((progress) => vendor.get(id, its, progress));
+      expect([link.generation, link.spool]).toEqual([2, old.spool]);
+      expect(processesOf(id).filter((pid) => before.includes(pid))).toEqual([]);
+      await vendor.delete(id);
+    },
+  ],
+  [
+    "a cell whose spool is lost says so by a new identity",
+    async ({ home, spec, vendor }) => {
+      const id = newId();
+      const its = spec();
+      const old = await linkOf((progress) => vendor.create(id, its, progress));
+      await old.close();
+      await until(() => processesOf(id).length === 0);
+      rmSync(directoryOf(home, id).spool, { recursive: true });
+      const link = await linkOf((progress) => vendor.get(id, its, progress));
+      expect(link.spool).not.toBe(old.spool);
+      await vendor.delete(id);
+    },
+  ],
+  [
+    "deleting leaves no process and no directory, and spares the workspace",
+    async ({ home, spec, subject, vendor }) => {
+      const id = newId();
+      const its = spec();
+      const link = await linkOf((progress) => vendor.create(id, its, progress));
+      await ran(link, "sh", "-c", "setsid sleep 600 < /dev/null > /dev/null 2>&1 & echo > kept");
+      await perform(link, execAction(["sleep", "600"], { background: true }));
+      const record = await readRecord(home, id, subject.vendor);
+      const running = record.ok ? record.value?.running : undefined;
+      expect(running?.kind).toBe("started");
+      expect(processesOf(id).length).toBeGreaterThan(1);
+      expect(await vendor.delete(id)).toEqual({ ok: true, value: { kind: "gone" } });
+      expect(running?.kind === "started" && (await isAlive(running.root))).toBe(false);
+      expect(processesOf(id)).toEqual([]);
+      expect(existsSync(directoryOf(home, id).path)).toBe(false);
+      expect(existsSync(join(its.workspace, "kept"))).toBe(true);
+      expect(await vendor.get(id, its, () => undefined)).toMatchObject({ value: { kind: "gone" } });
+    },
+  ],
+  [
+    "a cell that is deleted while it starts does not come up",
+    async ({ home, spec, vendor }) => {
+      const id = newId();
+      const starting = acquired((progress) => vendor.create(id, spec(), progress));
+      await until(() => existsSync(directoryOf(home, id).record));
+      expect(await vendor.delete(id)).toEqual({ ok: true, value: { kind: "gone" } });
+      expect((await starting).said[0]).toBe("starting");
+      expect(processesOf(id)).toEqual([]);
+      expect(existsSync(directoryOf(home, id).path)).toBe(false);
+    },
+  ],
+  [
+    "a directory without a record of its cell is not deleted",
+    async ({ home, spec, vendor }) => {
+      const id = newId();
+      const other = newId();
+      await linkOf((progress) => vendor.create(other, spec(), progress));
+      mkdirSync(directoryOf(home, id).path, { recursive: true });
+      writeFileSync(join(directoryOf(home, id).path, "precious"), "");
+      expect(await vendor.delete(id)).toMatchObject({ ok: false, fault: { code: "corrupt" } });
+      // A record of another cell is no proof either.
+      writeFileSync(directoryOf(home, id).record, readFileSync(directoryOf(home, other).record));
+      expect(await vendor.delete(id)).toMatchObject({ ok: false, fault: { code: "corrupt" } });
+      expect(existsSync(join(directoryOf(home, id).path, "precious"))).toBe(true);
+      await vendor.delete(other);
+    },
+  ],
+  [
+    "a start that failed is tried again, not remembered",
+    async ({ spec, vendor }) => {
+      const id = newId();
+      const its = spec();
+      rmSync(its.workspace, { recursive: true });
+      const { said, last } = await acquired((progress) => vendor.create(id, its, progress));
+      expect(said).toEqual(["starting", "failed"]);
+      expect(last).toMatchObject({ fault: { code: "unavailable", subject: its.workspace } });
+      const mended = { ...its, workspace: spec().workspace };
+      const link = await linkOf((progress) => vendor.get(id, mended, progress));
+      expect(await ran(link, "true")).toMatchObject({ code: 0 });
+      await vendor.delete(id);
+    },
+  ],
+  [
+    "a command outlives its driver, and the next driver has what came of it",
+    async ({ apart, spec }) => {
+      const id = newId();
+      const its = spec();
+      const first = apart();
+      const old = await linkOf((progress) => first.vendor.create(id, its, progress));
+      const script = "echo x >> runs; while ! [ -e go ]; do sleep 0.02; done; echo came to an end";
+      const action = execAction(["sh", "-c", script]);
+      void perform(old, action);
+      await until(() => existsSync(join(its.workspace, "runs")));
+      await first.kill();
+
+      const next = apart();
+      let waiting = false;
+      const link = await linkOf(async (progress) => {
+        const seen = await next.vendor.get(id, its, progress);
+        waiting = seen.ok && seen.value.kind === "stopping";
+        writeFileSync(join(its.workspace, "go"), "");
+        return seen;
+      });
+      expect(waiting).toBe(true);
+      expect([link.generation, link.spool]).toEqual([2, old.spool]);
+      expect(ranOf(await perform(link, action)).stdout).toBe("came to an end\n");
+      expect(readFileSync(join(its.workspace, "runs"), "utf8")).toBe("x\n");
+      await next.vendor.delete(id);
+      await next.kill();
+    },
+  ],
+  [
+    "deleting ends the wait for an earlier agent, and the agent",
+    async ({ apart, home, spec }) => {
+      const id = newId();
+      const its = spec();
+      const first = apart();
+      const old = await linkOf((progress) => first.vendor.create(id, its, progress));
+      void perform(old, execAction(["sh", "-c", "touch began; exec sleep 600"]));
+      await until(() => existsSync(join(its.workspace, "began")));
+      await first.kill();
+
+      const next = apart();
+      const waiting = acquired((progress) => next.vendor.get(id, its, progress));
+      await until(() => processesOf(id).length > 0);
+      expect(await next.vendor.delete(id)).toEqual({ ok: true, value: { kind: "gone" } });
+      expect(["stopping", "gone"]).toContain((await waiting).said[0]);
+      expect(processesOf(id)).toEqual([]);
+      expect(existsSync(directoryOf(home, id).path)).toBe(false);
+      await next.kill();
+    },
+  ],
+];

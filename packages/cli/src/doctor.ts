@@ -1,0 +1,140 @@
+import { spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { request as httpRequest } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { resolve } from "node:path";
+import { type CellReport, openVendor, probeCells, VENDORS } from "@dev/cell";
+import { never } from "@dev/protocol";
+import type { Command } from "./args.ts";
+import { EXIT, type ExitCode } from "./exit.ts";
+import type { Home } from "./home.ts";
+import { faultText } from "./say.ts";
+import { loadSettings, type Settings } from "./settings.ts";
+import type { Terminal } from "./terminal.ts";
+import { VERSION } from "./version.ts";
+import { checkModel, openStore, vendorOptions } from "./world.ts";
+
+/** One thing that was looked at. `warning`: it works, and not as well as it could. */
+type Check = {
+  readonly name: string;
+  readonly state: "ok" | "warning" | "failed";
+  readonly text: string;
+  readonly mend: string;
+};
+
+/** How long a model's endpoint may take to answer at all. */
+const ENDPOINT_LIMIT_MS = 3000;
+
+/** `dev doctor`: looks at this machine and the settings, by trying, and says what to mend. */
+export async function doctor(
+  command: Extract<Command, { kind: "doctor" }>,
+  home: Home,
+  terminal: Terminal,
+): Promise<ExitCode> {
+  let failed = false;
+  for await (const check of checks(resolve(command.directory), home, terminal)) {
+    failed ||= check.state === "failed";
+    terminal.print(command.json ? `${JSON.stringify(check)}\n` : asText(check));
+  }
+  return failed ? EXIT.failed : EXIT.complete;
+}
+
+async function* checks(directory: string, home: Home, terminal: Terminal): AsyncGenerator<Check> {
+  yield ok(
+    "dev",
+    `${VERSION}, Node.js ${process.versions.node}, ${process.platform} ${process.arch}`,
+  );
+  const store = await openStore(home);
+  yield store.ok ? ok("state", home.state) : bad("state", faultText(store.fault));
+  if (store.ok) store.value.close();
+  const settings = loadSettings(home, directory);
+  if (settings.ok) {
+    yield ok("settings", settings.value.files.join(", ") || `none; yours would be ${home.config}`);
+    yield await modelCheck(settings.value, terminal);
+  } else yield bad("settings", faultText(settings.fault));
+  yield gitCheck();
+  const confine = settings.ok ? settings.value.confine : true;
+  const { signal, release } = terminal.interrupts();
+  const options = await vendorOptions(home, confine, terminal);
+  for (const name of Object.keys(VENDORS)) {
+    const vendor = openVendor(name, options, signal);
+    if (!vendor.ok) continue;
+    const chance = { nowMs: terminal.nowMs, random: (byteCount: number) => randomBytes(byteCount) };
+    for (const report of await probeCells([vendor.value], chance, signal)) yield cellCheck(report);
+  }
+  release();
+}
+
+async function modelCheck(settings: Settings, terminal: Terminal): Promise<Check> {
+  const { model } = settings;
+  if (model === null) return warn("model", "none is configured", "see `dev exec` or docs/start.md");
+  const known = checkModel(model, settings, terminal.env);
+  if (!known.ok) return bad("model", faultText(known.fault));
+  const provider = settings.providers[model.slice(0, model.indexOf("/"))];
+  const url = provider?.base_url ?? "";
+  const said = await knock(url);
+  return said === null
+    ? ok("model", `${model} at ${url}`)
+    : warn("model", `${model}: ${url} does not answer: ${said}`, "start it, or mend base_url");
+}
+
+/** Whether anything answers HTTP there; no key is sent. Null when it does. */
+function knock(url: string): Promise<string | null> {
+  return new Promise((settle) => {
+    const send = url.startsWith("https:") ? httpsRequest : httpRequest;
+    const request = send(`${url}/models`, { timeout: ENDPOINT_LIMIT_MS }, (response) => {
+      response.resume();
+      settle(null);
+    });
+    request.on("timeout", () => request.destroy(new Error(`nothing in ${ENDPOINT_LIMIT_MS} ms`)));
+    request.on("error", (error) => settle(error.message || String(error)));
+    request.end();
+  });
+}
+
+function gitCheck(): Check {
+  const ran = spawnSync("git", ["--version"], { encoding: "utf8" });
+  return ran.status === 0
+    ? ok("git", ran.stdout.trim())
+    : warn("git", "git does not run", "install git: without it a session cannot use it");
+}
+
+function cellCheck(report: CellReport): Check {
+  const name = `cell ${report.vendor}`;
+  switch (report.kind) {
+    case "missing":
+      return { name, state: "warning", text: report.fault.message, mend: report.fault.mend };
+    case "works": {
+      const text = `${BOUNDARIES[report.boundary]}; started in ${Math.round(report.startMs)} ms`;
+      const { weaker } = report;
+      return weaker === undefined
+        ? ok(name, text)
+        : warn(name, `${text}; ${weaker.message}`, weaker.mend);
+    }
+    default:
+      return never(report);
+  }
+}
+
+const BOUNDARIES = {
+  none: "nothing confines its commands",
+  process: "commands are confined to the workspace, without a network",
+  cell: "an environment of its own",
+} as const;
+
+function ok(name: string, text: string): Check {
+  return { name, state: "ok", text, mend: "" };
+}
+
+function warn(name: string, text: string, mend: string): Check {
+  return { name, state: "warning", text, mend };
+}
+
+function bad(name: string, text: string): Check {
+  return { name, state: "failed", text, mend: "" };
+}
+
+function asText({ name, state, text, mend }: Check): string {
+  const mark = state === "ok" ? "✓" : state === "warning" ? "!" : "✗";
+  return `${mark} ${name.padEnd(15)} ${text}\n${mend === "" ? "" : `${" ".repeat(18)}${mend}\n`}`;
+}

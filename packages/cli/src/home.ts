@@ -1,0 +1,30 @@
+import { homedir } from "node:os";
+import { join } from "node:path";
+
+/** Where a person's settings and Dev's own state are. */
+export type Home = {
+  /** The person's settings. */
+  readonly config: string;
+  /** What the machine's administrator has settled. */
+  readonly managed: string;
+  /** Sessions, cells and workspaces; private to the person. */
+  readonly state: string;
+  readonly database: string;
+  readonly cells: string;
+  readonly workspaces: string;
+};
+
+/** `DEV_HOME` holds both; else the XDG directories do. */
+export function findHome(env: NodeJS.ProcessEnv): Home {
+  const home = env.HOME || homedir();
+  const state = env.DEV_HOME || join(env.XDG_STATE_HOME || join(home, ".local/state"), "dev");
+  const config = env.DEV_HOME || join(env.XDG_CONFIG_HOME || join(home, ".config"), "dev");
+  return {
+    config: join(config, "config.toml"),
+    managed: "/etc/dev/config.toml",
+    state,
+    database: join(state, "dev.db"),
+    cells: join(state, "cells"),
+    workspaces: join(state, "workspaces"),
+  };
+}

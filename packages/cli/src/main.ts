@@ -1,0 +1,57 @@
+import { never } from "@dev/protocol";
+import { type Command, helpText, readCommand } from "./args.ts";
+import { EXIT, type ExitCode } from "./exit.ts";
+import { findHome } from "./home.ts";
+import { faultText } from "./say.ts";
+import { processTerminal, type Terminal } from "./terminal.ts";
+import { VERSION } from "./version.ts";
+
+// A reader that went away, as `head` does, is no fault of ours to report.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code === "EPIPE") process.exit(EXIT.failed);
+  throw error;
+});
+
+const terminal = processTerminal(
+  () => Date.now(),
+  () => Math.random(),
+);
+const command = readCommand(process.argv.slice(2));
+if (command.ok) {
+  process.exitCode = await perform(command.value, terminal);
+} else {
+  terminal.complain(`${faultText(command.fault)}\n`);
+  process.exitCode = EXIT.usage;
+}
+
+/** Runs one command; each loads only what it needs. */
+async function perform(command: Command, terminal: Terminal): Promise<ExitCode> {
+  const home = findHome(terminal.env);
+  switch (command.kind) {
+    case "exec":
+      return (await import("./run.ts")).exec(command, home, terminal);
+    case "resume":
+      return (await import("./run.ts")).resume(command, home, terminal);
+    case "sessions":
+      return (await import("./sessions.ts")).sessions(command, home, terminal);
+    case "ledger":
+      return (await import("./ledger.ts")).ledger(command, home, terminal);
+    case "diff":
+      return (await import("./workspace.ts")).diff(command, home, terminal);
+    case "apply":
+      return (await import("./workspace.ts")).apply(command, home, terminal);
+    case "doctor":
+      return (await import("./doctor.ts")).doctor(command, home, terminal);
+    case "version":
+      terminal.print(`dev ${VERSION}\n`);
+      return EXIT.complete;
+    case "help": {
+      const text = helpText(command.topic);
+      if (text.ok) terminal.print(`${text.value}\n`);
+      else terminal.complain(`${faultText(text.fault)}\n`);
+      return text.ok ? EXIT.complete : EXIT.usage;
+    }
+    default:
+      return never(command);
+  }
+}

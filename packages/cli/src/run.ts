@@ -1,0 +1,200 @@
+import { randomBytes } from "node:crypto";
+import { realpathSync, statSync } from "node:fs";
+import { resolve } from "node:path";
+import { type Config, DEFAULT_LIMITS } from "@dev/core";
+import { OFFERED_TOOLS, toolSpecs } from "@dev/model";
+import type { Result, SessionId } from "@dev/protocol";
+import { fail, fault, ok, parseSessionId, sessionId } from "@dev/protocol";
+import { Driver, type Prompt, prelude } from "@dev/session";
+import type { Session, Store } from "@dev/store";
+import type { Command } from "./args.ts";
+import { EXIT, type ExitCode, exitOfEnd, exitOfFault } from "./exit.ts";
+import type { Home } from "./home.ts";
+import { loadSettings, type Settings } from "./settings.ts";
+import type { Terminal } from "./terminal.ts";
+import type { Watch } from "./watch.ts";
+import { checkModel, openStore, openWorld } from "./world.ts";
+
+type Exec = Extract<Command, { kind: "exec" }>;
+type Resume = Extract<Command, { kind: "resume" }>;
+
+/** A prompt, in bytes. */
+const PROMPT_LIMIT_BYTES = 4 * 1024 * 1024;
+
+/** `dev exec`: a new session, one turn. */
+export async function exec(command: Exec, home: Home, terminal: Terminal): Promise<ExitCode> {
+  const watch = terminal.watch(command.json);
+  const made = await begin(command, home, terminal);
+  if (!made.ok) return fallen(watch, made);
+  const { store, session, settings, prompt } = made.value;
+  watch.thread(session.id);
+  const mode = command.mode ?? terminal.defaultMode(command.json);
+  return drive(
+    { store, session, settings, home, terminal, watch, json: command.json },
+    {
+      text: prompt,
+      images: [],
+      mode,
+    },
+  );
+}
+
+/** `dev resume`: goes on where a session stopped, or gives it another prompt. */
+export async function resume(command: Resume, home: Home, terminal: Terminal): Promise<ExitCode> {
+  const watch = terminal.watch(command.json);
+  const found = await find(command.id, home);
+  if (!found.ok) return fallen(watch, found);
+  const { store, session } = found.value;
+  const settings = loadSettings(home, session.directory);
+  if (!settings.ok) return fallen(watch, settings);
+  const config = JSON.parse(session.config) as Config;
+  const model = checkModel(config.model, settings.value, terminal.env);
+  if (!model.ok) return fallen(watch, model);
+  const prompt = await readPrompt(command.prompt, terminal);
+  if (!prompt.ok) return fallen(watch, prompt);
+  watch.thread(session.id);
+  const mode = command.mode ?? terminal.defaultMode(command.json);
+  const text = prompt.value ?? (endedEarly(session) ? "" : null);
+  return drive(
+    { store, session, settings: settings.value, home, terminal, watch, json: command.json },
+    text === null ? null : { text, images: [], mode },
+  );
+}
+
+/** Whether a session's last turn ended, and not because its work was done: it can go on. */
+function endedEarly(session: Session): boolean {
+  return session.state === "failed" || session.state === "cancelled" || session.state === "limit";
+}
+
+type Begun = {
+  readonly store: Store;
+  readonly session: Session;
+  readonly settings: Settings;
+  readonly prompt: string;
+};
+
+async function begin(command: Exec, home: Home, terminal: Terminal): Promise<Result<Begun>> {
+  const directory = findDirectory(command.directory);
+  if (!directory.ok) return directory;
+  const settings = loadSettings(home, directory.value);
+  if (!settings.ok) return settings;
+  const model = command.model ?? settings.value.model;
+  if (model === null)
+    return fail(fault("config", "no model is configured", "", howToConfigure(home)));
+  const checked = checkModel(model, settings.value, terminal.env);
+  if (!checked.ok) return checked;
+  const prompt = await readPrompt(command.prompt, terminal);
+  if (!prompt.ok) return prompt;
+  const text = prompt.value ?? "";
+  if (text.trim() === "") return fail(fault("usage", "the prompt is empty"));
+  const instructions = prelude(directory.value);
+  if (!instructions.ok) return instructions;
+  const config: Config = {
+    model,
+    effort: settings.value.effort,
+    prelude: instructions.value,
+    tools: toolSpecs(OFFERED_TOOLS),
+    limits: { ...DEFAULT_LIMITS, ...settings.value.limits },
+  };
+  const store = await openStore(home);
+  if (!store.ok) return store;
+  const nowMs = terminal.nowMs();
+  const id = sessionId(nowMs, randomBytes(10));
+  const created = await store.value.create({
+    id,
+    createdMs: nowMs,
+    directory: directory.value,
+    vendor: command.cell,
+    model,
+    config: JSON.stringify(config),
+  });
+  if (!created.ok) return created;
+  const session = await store.value.session(id);
+  if (!session.ok) return session;
+  return ok({ store: store.value, session: session.value, settings: settings.value, prompt: text });
+}
+
+/** Finds a session by its id. */
+export async function find(
+  id: string,
+  home: Home,
+): Promise<Result<{ readonly store: Store; readonly session: Session }>> {
+  const parsed = parseSessionId(id);
+  if (!parsed.ok) return parsed;
+  const store = await openStore(home);
+  if (!store.ok) return store;
+  const session = await store.value.session(parsed.value as SessionId);
+  return session.ok ? ok({ store: store.value, session: session.value }) : session;
+}
+
+type Drive = {
+  readonly store: Store;
+  readonly session: Session;
+  readonly settings: Settings;
+  readonly home: Home;
+  readonly terminal: Terminal;
+  readonly watch: Watch;
+  readonly json: boolean;
+};
+
+async function drive(drive: Drive, prompt: Prompt | null): Promise<ExitCode> {
+  const { store, session, settings, home, terminal, watch, json } = drive;
+  const { signal, release } = terminal.interrupts();
+  const world = openWorld(store, {
+    home,
+    settings,
+    terminal,
+    vendor: session.vendor,
+    signal,
+    asker: terminal.asker(json),
+    onProgress: (progress) => watch.progress(progress),
+  });
+  try {
+    const driver = await Driver.open(world.services, session.id);
+    if (!driver.ok) return fallen(watch, driver);
+    try {
+      const end = await driver.value.run(prompt, signal);
+      if (!end.ok) return signal.aborted ? EXIT.interrupted : fallen(watch, end);
+      watch.ended(end.value);
+      return exitOfEnd(end.value);
+    } finally {
+      await driver.value.close();
+    }
+  } finally {
+    release();
+    world.close();
+    store.close();
+  }
+}
+
+function fallen(watch: Watch, failed: Extract<Result<never>, { ok: false }>): ExitCode {
+  watch.failed(failed.fault);
+  return exitOfFault(failed.fault);
+}
+
+async function readPrompt(
+  prompt: string | null,
+  terminal: Terminal,
+): Promise<Result<string | null>> {
+  if (prompt !== "-") return ok(prompt);
+  return terminal.readStdin(PROMPT_LIMIT_BYTES);
+}
+
+function findDirectory(given: string): Result<string> {
+  try {
+    const directory = realpathSync(resolve(given));
+    if (statSync(directory).isDirectory()) return ok(directory);
+    return fail(fault("usage", "it is not a directory", given));
+  } catch (error) {
+    return fail(fault("usage", error instanceof Error ? error.message : String(error), given));
+  }
+}
+
+function howToConfigure(home: Home): string {
+  return `put this into ${home.config}, with your own endpoint:
+    model = "local/some-model"
+    [providers.local]
+    wire = "openai-chat"
+    base_url = "http://127.0.0.1:8080/v1"
+    env_key = "LOCAL_API_KEY"   # the name of a variable; leave it out where no key is needed`;
+}

@@ -1,0 +1,51 @@
+import type { Session } from "@dev/store";
+import type { Command } from "./args.ts";
+import { EXIT, type ExitCode, exitOfFault } from "./exit.ts";
+import type { Home } from "./home.ts";
+import { faultText, printable } from "./say.ts";
+import type { Terminal } from "./terminal.ts";
+import { openStore } from "./world.ts";
+
+/** How many sessions one page of the store has. */
+const PAGE = 200;
+
+/** `dev sessions`: every session, newest first. */
+export async function sessions(
+  command: Extract<Command, { kind: "sessions" }>,
+  home: Home,
+  terminal: Terminal,
+): Promise<ExitCode> {
+  const store = await openStore(home);
+  if (!store.ok) {
+    terminal.complain(`dev: ${faultText(store.fault)}\n`);
+    return exitOfFault(store.fault);
+  }
+  let before: Session["id"] | undefined;
+  for (;;) {
+    const page = await store.value.sessions(PAGE, before);
+    for (const session of page) terminal.print(command.json ? asJson(session) : asLine(session));
+    before = page.at(-1)?.id;
+    if (page.length < PAGE || before === undefined) break;
+  }
+  store.value.close();
+  return EXIT.complete;
+}
+
+function asJson(session: Session): string {
+  return `${JSON.stringify({
+    id: session.id,
+    state: session.state,
+    title: session.title,
+    directory: session.directory,
+    cell: session.vendor,
+    model: session.model,
+    created: new Date(session.createdMs).toISOString(),
+    updated: new Date(session.updatedMs).toISOString(),
+    sequence: session.sequence,
+  })}\n`;
+}
+
+function asLine(session: Session): string {
+  const when = new Date(session.updatedMs).toISOString().slice(0, 16).replace("T", " ");
+  return `${session.id}  ${when}  ${session.state.padEnd(9)}  ${printable(session.title)}\n`;
+}

@@ -1,0 +1,94 @@
+import type { Fault } from "@dev/protocol";
+import type { Progress, TurnEnd } from "@dev/session";
+import { type Item, itemOf, itemsEnded, modelItem } from "./item.ts";
+
+/** Whoever is shown what a session does. */
+export interface Watch {
+  thread(id: string): void;
+  progress(progress: Progress): void;
+  /** The run is over: by the end of a turn, or by what stood in its way. */
+  ended(end: TurnEnd): void;
+  failed(fault: Fault): void;
+}
+
+/** Prints one JSON object a line, and nothing else, on stdout. */
+export function jsonWatch(print: (line: string) => void): Watch {
+  const say = (object: unknown): void => print(`${JSON.stringify(object)}\n`);
+  const begun = new Set<string>();
+  /** What was said, by the model actions of this process: an `emit` of these says nothing new. */
+  const said = new Set<string>();
+  const begin = (item: Item): void => {
+    if (begun.has(item.id)) return;
+    begun.add(item.id);
+    say({ type: "item.started", item: { ...item, status: "in_progress" } });
+  };
+  return {
+    thread: (id) => say({ type: "thread.started", thread_id: id }),
+    failed: (fault) => say({ type: "error", ...errorOf(fault) }),
+    ended: (end) => say(endOf(end)),
+    progress: (progress) => {
+      switch (progress.kind) {
+        case "turn_started":
+          return say({ type: "turn.started", turn: progress.turn });
+        case "started": {
+          const item = itemOf(progress.action);
+          if (item !== null) begin(item);
+          return;
+        }
+        case "delta": {
+          const type = progress.delta.kind === "text" ? "agent_message" : "reasoning";
+          const item = modelItem(progress.action, type);
+          begin(item);
+          return say({ type: "item.updated", item: { ...item, delta: progress.delta.text } });
+        }
+        case "output": {
+          const item = itemOf(progress.action);
+          const { stream, text } = progress;
+          return say({ type: "item.updated", item: { ...item, stream, delta: text } });
+        }
+        case "answered":
+          for (const item of itemsEnded(progress.action, progress.event)) {
+            begin(stripped(item));
+            if (item.type === "agent_message") said.add(String(item.text));
+            say({ type: "item.completed", item });
+          }
+          return;
+        case "said": {
+          if (said.delete(progress.text)) return;
+          const item = { ...modelItem(progress.action, "agent_message"), text: progress.text };
+          return say({ type: "item.completed", item: { ...item, status: "completed" } });
+        }
+        case "retried":
+          return say({ type: "error", ...errorOf(progress.after), retried: true });
+        case "cell":
+        case "turn_ended":
+          return;
+      }
+    },
+  };
+}
+
+/** What an item was when it began: for one that was refused before it did. */
+function stripped(item: Item): Item {
+  const { id, type, action_id, command, argv, cwd, path, change, text, pattern } = item;
+  const known = { id, type, action_id, command, argv, cwd, path, change, pattern };
+  const began = type === "question" ? { ...known, text } : known;
+  return JSON.parse(JSON.stringify(began)) as Item;
+}
+
+function errorOf(fault: Fault): Record<string, string> {
+  return { code: fault.code, message: fault.message, subject: fault.subject, mend: fault.mend };
+}
+
+function endOf(end: TurnEnd): unknown {
+  const { inputTokens, cachedTokens, outputTokens, reasoningTokens } = end.usage;
+  const usage = {
+    input_tokens: inputTokens,
+    cached_input_tokens: cachedTokens,
+    output_tokens: outputTokens,
+    reasoning_output_tokens: reasoningTokens,
+  };
+  if (end.outcome === "complete") return { type: "turn.completed", turn: end.turn, usage };
+  const error = { code: end.outcome, message: end.reason };
+  return { type: "turn.failed", turn: end.turn, error, usage };
+}

@@ -1,0 +1,154 @@
+import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { fail, fault, ok, type Result } from "@dev/protocol";
+import type { Session } from "@dev/store";
+import {
+  applyChanges,
+  type Base,
+  changes,
+  readManifest,
+  TREE_LIMITS,
+  type TreeChange,
+  takeTree,
+  unifiedDiff,
+  writeManifest,
+} from "@dev/workspace";
+import type { Command } from "./args.ts";
+import { EXIT, type ExitCode, exitOfFault } from "./exit.ts";
+import type { Home } from "./home.ts";
+import { find } from "./run.ts";
+import { faultText, printable } from "./say.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** A session's own workspace: the copy, and what it was when it was taken. */
+type Place = {
+  readonly root: string;
+  readonly tree: string;
+  readonly text: string;
+  readonly manifest: string;
+};
+
+function placeOf(home: Home, session: string): Place {
+  const root = join(home.workspaces, session);
+  return {
+    root,
+    tree: join(root, "tree"),
+    text: join(root, "base.text"),
+    manifest: join(root, "manifest.json"),
+  };
+}
+
+/** How often the progress of a copy is told, in files. */
+const TELL_EVERY = 2000;
+
+/**
+ * Takes a session's workspace from its directory, or finds it taken. It appears whole, by a rename, so
+ * that a crash in the middle leaves nothing that looks like one.
+ */
+export async function prepareWorkspace(
+  session: Session,
+  home: Home,
+  onNote: (note: string) => void,
+): Promise<Result<string>> {
+  const place = placeOf(home, session.id);
+  if (existsSync(place.tree)) return ok(place.tree);
+  const aside = placeOf(home, `${session.id}.new`);
+  rmSync(aside.root, { recursive: true, force: true });
+  mkdirSync(aside.root, { recursive: true, mode: 0o700 });
+  const taken = await takeTree(session.directory, aside.tree, {
+    textPath: aside.text,
+    limits: TREE_LIMITS,
+    onProgress: ({ entryCount, sizeBytes }) => {
+      if (entryCount % TELL_EVERY === 0) {
+        onNote(`${entryCount} files, ${Math.round(sizeBytes / 1024 / 1024)} MiB`);
+      }
+    },
+  });
+  if (!taken.ok) return taken;
+  const written = await writeManifest(aside.manifest, taken.value.manifest);
+  if (!written.ok) return written;
+  renameSync(aside.root, place.root);
+  if (taken.value.skipped.length > 0) onNote(`${taken.value.skipped.length} entries left out`);
+  return ok(place.tree);
+}
+
+type Look = {
+  readonly session: Session;
+  readonly place: Place;
+  readonly base: Base;
+  readonly found: readonly TreeChange[];
+};
+
+/** What a session changed in its own workspace. Fault `usage`: it has none. */
+async function look(id: string, home: Home): Promise<Result<Look>> {
+  const opened = await find(id, home);
+  if (!opened.ok) return opened;
+  const { session, store } = opened.value;
+  store.close();
+  const place = placeOf(home, session.id);
+  if (session.vendor === "local") {
+    const mend = "it worked in your directory, in place: see `git diff` there";
+    return fail(fault("usage", "the session has no workspace of its own", session.id, mend));
+  }
+  if (!existsSync(place.tree)) {
+    return fail(
+      fault("usage", "the session has changed nothing: it never used its cell", session.id),
+    );
+  }
+  const manifest = await readManifest(place.manifest);
+  if (!manifest.ok) return manifest;
+  const found = await changes(manifest.value, place.tree);
+  if (!found.ok) return found;
+  const base = { manifest: manifest.value, textPath: place.text };
+  return ok({ session, place, base, found: found.value });
+}
+
+/** `dev diff`: what a session changed, as a text that `git apply` takes. */
+export async function diff(
+  command: Extract<Command, { kind: "diff" | "apply" }>,
+  home: Home,
+  terminal: Terminal,
+): Promise<ExitCode> {
+  const looked = await look(command.id, home);
+  if (!looked.ok) return refuse(looked, terminal);
+  const { found, base, place } = looked.value;
+  if (command.json) {
+    for (const { kind, path } of found) terminal.print(`${JSON.stringify({ kind, path })}\n`);
+    return EXIT.complete;
+  }
+  const text = await unifiedDiff(found, base, place.tree);
+  if (!text.ok) return refuse(text, terminal);
+  terminal.print(text.value);
+  return EXIT.complete;
+}
+
+/** `dev apply`: brings what a session changed into the directory that it was taken from. */
+export async function apply(
+  command: Extract<Command, { kind: "diff" | "apply" }>,
+  home: Home,
+  terminal: Terminal,
+): Promise<ExitCode> {
+  const looked = await look(command.id, home);
+  if (!looked.ok) return refuse(looked, terminal);
+  const { found, place, session } = looked.value;
+  const applied = await applyChanges(found, place.tree, session.directory);
+  if (!applied.ok) return refuse(applied, terminal);
+  const { written, held, kept, skipped } = applied.value;
+  if (command.json) {
+    terminal.print(`${JSON.stringify(applied.value)}\n`);
+    return EXIT.complete;
+  }
+  const list = (paths: readonly string[], note: string): void => {
+    for (const path of paths) terminal.complain(`${printable(path)}: ${note}\n`);
+  };
+  terminal.print(written.map((path) => `${printable(path)}\n`).join(""));
+  list(held, "left out: it steers what your own git does; see `dev diff`");
+  list(kept, "left: it holds something that the session did not have");
+  list(skipped, "left out: it cannot be compared");
+  return EXIT.complete;
+}
+
+function refuse(failed: Extract<Result<never>, { ok: false }>, terminal: Terminal): ExitCode {
+  terminal.complain(`dev: ${faultText(failed.fault)}\n`);
+  return exitOfFault(failed.fault);
+}

@@ -1,0 +1,24 @@
+// biome-ignore-all format: made by a test.
+import type { ToolName } from "./tool.ts";
+
+/** Made from the tools' schemas; a test says when it is not current and, with `-u`, writes it. */
+export const SCHEMAS: Readonly<Record<ToolName, string>> = {
+  read:
+    '{"type":"object","properties":{"path":{"type":"string","description":"Relative to the workspace."},"from":{"type":"integer","minimum":0,"maximum":2147483647,"description":"First line, counted from 1; 0 is the start of the file.","default":0},"to":{"type":"integer","minimum":0,"maximum":2147483647,"description":"Last line, included; 0 is the end of the file.","default":0}},"required":["path"],"additionalProperties":false}',
+  search:
+    '{"type":"object","properties":{"pattern":{"type":"string","minLength":1,"description":"A regular expression."},"path":{"type":"string","description":"Where to look, relative to the workspace.","default":"."},"glob":{"type":"string","description":"Only files that match it, such as **/*.ts; empty is all.","default":""},"match":{"enum":["text","name"],"type":"string","description":"What the pattern is looked for in.","default":"text"}},"required":["pattern"],"additionalProperties":false}',
+  write:
+    '{"type":"object","properties":{"path":{"type":"string","description":"Relative to the workspace."},"text":{"type":"string","description":"The whole new text."},"expect":{"type":"string","pattern":"^(any|absent|[0-9a-f]{64})$","description":"What the file must be beforehand: any; absent; or the digest from an earlier answer, to fail if it changed since.","default":"any"}},"required":["path","text"],"additionalProperties":false}',
+  patch:
+    '{"type":"object","properties":{"path":{"type":"string","description":"Relative to the workspace."},"edits":{"type":"array","items":{"type":"object","properties":{"old":{"type":"string","minLength":1,"description":"Text that stands in the file exactly once, whitespace included."},"new":{"type":"string","description":"What takes its place."}},"required":["old","new"],"additionalProperties":false},"minItems":1,"maxItems":256,"description":"Applied in order."},"diff":{"type":"string","description":"A unified diff of this one file."},"expect":{"type":"string","pattern":"^(any|absent|[0-9a-f]{64})$","description":"What the file must be beforehand: any; absent; or the digest from an earlier answer, to fail if it changed since.","default":"any"}},"required":["path"],"additionalProperties":false}',
+  exec:
+    '{"type":"object","properties":{"argv":{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":4096,"description":"The program and its arguments, such as [\\"npm\\", \\"test\\"]."},"command":{"type":"string","minLength":1,"description":"A command line for /bin/sh -c, such as npm test | tail -20."},"cwd":{"type":"string","description":"Relative to the workspace.","default":"."},"env":{"type":"object","additionalProperties":{"type":"string"},"description":"Variables to add, as an object of names and texts.","default":{}},"stdin":{"type":"string","description":"Its standard input; empty is a closed one.","default":""},"timeoutMs":{"type":"integer","minimum":0,"maximum":86400000,"description":"When to kill it, in milliseconds; 0 is the usual limit.","default":0},"background":{"type":"boolean","description":"Answer at once and let it run on, for a server or a watcher.","default":false}},"additionalProperties":false}',
+  git:
+    '{"type":"object","properties":{"argv":{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":4096,"description":"Its arguments without the leading git, such as [\\"diff\\", \\"--stat\\"]."}},"required":["argv"],"additionalProperties":false}',
+  question:
+    '{"type":"object","properties":{"text":{"type":"string","minLength":1,"description":"The question."},"choices":{"type":"array","items":{"type":"string"},"maxItems":32,"description":"Answers to choose from; none for an open question.","default":[]},"many":{"type":"boolean","description":"Whether more than one choice may be taken.","default":false}},"required":["text"],"additionalProperties":false}',
+  plan:
+    '{"type":"object","properties":{"items":{"type":"array","items":{"type":"object","properties":{"text":{"type":"string","minLength":1,"description":"One step, in a few words."},"status":{"enum":["pending","active","done"],"type":"string"}},"required":["text","status"],"additionalProperties":false},"maxItems":128,"description":"All steps in order."}},"required":["items"],"additionalProperties":false}',
+  spawn:
+    '{"type":"object","properties":{"prompt":{"type":"string","minLength":1,"description":"The whole task, with all that must be known to do it."},"agent":{"type":"string","description":"The kind of agent; empty is the usual.","default":""},"tools":{"type":"array","items":{"type":"string"},"description":"Names of the tools it may use; none is all.","default":[]}},"required":["prompt"],"additionalProperties":false}',
+};

@@ -1,0 +1,21 @@
+import { describe } from "vitest";
+import { connections, faults, secrets } from "./conformance/faults.ts";
+import type { WireNotation } from "./conformance/notation.ts";
+import { breaks, replies } from "./conformance/replies.ts";
+import { limits, requests } from "./conformance/requests.ts";
+import { stops, tries } from "./conformance/tries.ts";
+
+export type { Spoken, WireNotation } from "./conformance/notation.ts";
+
+/** Tests that hold of every wire, against real servers on loopback. */
+export function wireConformance(name: string, notation: WireNotation): void {
+  describe(`${name}: replies`, () => replies(notation));
+  describe(`${name}: streams that break`, () => breaks(notation));
+  describe(`${name}: faults`, () => faults(notation));
+  describe(`${name}: connections`, () => connections(notation));
+  describe(`${name}: secrets`, () => secrets(notation));
+  describe(`${name}: tries`, () => tries(notation));
+  describe(`${name}: stopping`, () => stops(notation));
+  describe(`${name}: limits`, () => limits(notation));
+  describe(`${name}: requests`, () => requests(notation));
+}

@@ -1,0 +1,344 @@
+import type {
+  Action,
+  ActionId,
+  CellId,
+  Event,
+  Fault,
+  Image,
+  Mode,
+  Result,
+  TurnId,
+} from "@dev/protocol";
+import { fail, familyOf, fault, ok, type SessionId, turnId } from "@dev/protocol";
+import type { Claim, Session as SessionRow, SessionState, Settled } from "@dev/store";
+import { Lease } from "./lease.ts";
+import { Performer } from "./performer.ts";
+import type { TurnEnd } from "./progress.ts";
+import { type OpenAction, type Recovered, recover } from "./recovery.ts";
+import type { Services } from "./services.ts";
+
+export type Prompt = {
+  readonly text: string;
+  readonly images: readonly Image[];
+  readonly mode: Mode;
+};
+
+/**
+ * Drives one session: steps its core, writes the ledger, performs the actions. It is the only
+ * place where a core meets effects. The order is what makes a crash harmless: an event and the actions
+ * it minted are durable before any of them is dispatched, and a dispatch before its effect can begin.
+ */
+export class Driver {
+  readonly session: SessionId;
+  readonly #services: Services;
+  readonly #claim: Claim;
+  readonly #recovered: Recovered;
+  readonly #performer: Performer;
+  readonly #lease: Lease;
+  readonly #inbox: Event[] = [];
+  /** What was stopped before it was dispatched, and has no line that says so yet. */
+  readonly #dropped: OpenAction[] = [];
+  readonly #ends: TurnEnd[] = [];
+  readonly #modes: Map<TurnId, Mode>;
+  #sequence: number;
+  #state: SessionState;
+  /** The turn in flight. */
+  #turn: TurnId | null;
+  #stopping = false;
+  /** The turn that has been told to stop, so that it is told once. */
+  #stopped: TurnId | null = null;
+  #trouble: Fault | Error | null = null;
+  #wake: () => void = () => {};
+
+  private constructor(services: Services, row: SessionRow, claim: Claim, recovered: Recovered) {
+    this.session = row.id;
+    this.#services = services;
+    this.#claim = claim;
+    this.#recovered = recovered;
+    this.#sequence = recovered.sequence;
+    this.#state = row.state;
+    this.#modes = new Map(recovered.modes);
+    this.#turn =
+      recovered.open.find(({ action }) => familyOf(action.op) !== "none")?.action.turn ?? null;
+    this.#lease = new Lease(
+      {
+        vendor: services.vendor,
+        newCellId: services.newCellId,
+        spec: () => services.spec(row),
+        attach: (id, workspace) => services.store.attach(claim, { id, workspace }),
+        onObservation: (observation, note) =>
+          services.onProgress({ kind: "cell", observation, note }),
+      },
+      row.cell === null ? null : (row.cell.id as CellId),
+    );
+    this.#performer = new Performer({
+      services,
+      claim,
+      lease: this.#lease,
+      conversations: recovered.conversations,
+      modeOf: (turn) => this.#modes.get(turn) ?? "plan",
+      onEvent: (event) => this.#deliver(event),
+      onDropped: (action) => this.#dropped.push({ action, dispatched: null }),
+      onTrouble: (trouble) => this.#fail(trouble),
+      onIdle: () => this.#wake(),
+    });
+  }
+
+  /** Claims a session and rebuilds it. Faults: `unknown_id`, `in_use`, `diverged`, `corrupt`, … */
+  static async open(services: Services, id: SessionId): Promise<Result<Driver>> {
+    const { store } = services;
+    const claim = await store.claim(id, services.holder, services.isAlive, services.now());
+    if (!claim.ok) return claim;
+    const row = await store.session(id);
+    const recovered = row.ok ? await recover(store, services.core, row.value) : row;
+    if (!row.ok || !recovered.ok) {
+      await store.release(claim.value);
+      return recovered.ok ? (row as Result<never>) : recovered;
+    }
+    return ok(new Driver(services, row.value, claim.value, recovered.value));
+  }
+
+  /** Whether a turn was in flight when the session was opened, or is now. */
+  get active(): boolean {
+    return this.#turn !== null || this.#recovered.open.length > 0;
+  }
+
+  /**
+   * Goes on where the session stopped, then runs the prompt where one is given, and answers with how
+   * the last turn ended. Aborting cancels the turn in flight. After a fault the session is whole:
+   * it can be opened again, and goes on from there. Fault `usage`: there is nothing to go on with.
+   */
+  async run(prompt: Prompt | null, signal: AbortSignal): Promise<Result<TurnEnd>> {
+    const stop = (): void => {
+      this.#stopping = true;
+      this.#wake();
+    };
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop, { once: true });
+    try {
+      const resumed = await this.#resume();
+      if (!resumed.ok) return resumed;
+      if (prompt !== null && !signal.aborted) {
+        const { text, images, mode } = prompt;
+        const id = turnId(Math.max(0, ...this.#modes.keys()) + 1);
+        this.#deliver({ kind: "turn", id, prompt: text, images, mode });
+        const pumped = await this.#pump();
+        if (!pumped.ok) return pumped;
+      }
+    } finally {
+      signal.removeEventListener("abort", stop);
+    }
+    const end = this.#ends.at(-1);
+    if (end !== undefined) return ok(end);
+    return fail(
+      fault("usage", "the session has nothing to go on with", this.session, "give a prompt"),
+    );
+  }
+
+  /** Gives the session and its cell back. */
+  async close(): Promise<void> {
+    this.#performer.stop();
+    await this.#lease.close();
+    this.#recovered.core.close();
+    await this.#services.store.release(this.#claim);
+  }
+
+  /** Takes up what the last driver left: what it had dispatched first of all. */
+  async #resume(): Promise<Result<void>> {
+    const { open, stale } = this.#recovered;
+    const settled = await this.#giveUp(stale);
+    if (!settled.ok) return settled;
+    if (open.length > 0) {
+      const performed = await this.#perform(open);
+      if (!performed.ok) return performed;
+    }
+    return this.#pump();
+  }
+
+  /** Ends, in the ledger, actions whose turn ended before their answer came. */
+  async #giveUp(given: readonly OpenAction[]): Promise<Result<void>> {
+    if (given.length === 0) return ok(undefined);
+    const atMs = this.#services.now();
+    const settled = given.map(({ action, dispatched }): Settled => {
+      return dispatched === null
+        ? { id: action.id, state: "refused", detail: "its turn ended before dispatch", atMs }
+        : { id: action.id, state: "unknown", detail: "its turn ended before its answer", atMs };
+    });
+    return this.#services.store.settle(this.#claim, settled);
+  }
+
+  /** Steps the core through what arrives, until nothing is on its way. */
+  async #pump(): Promise<Result<void>> {
+    for (;;) {
+      if (this.#trouble instanceof Error) throw this.#trouble;
+      const event = this.#stop() ?? this.#inbox.shift();
+      if (event !== undefined) {
+        const accepted = await this.#accept(event);
+        if (!accepted.ok) return accepted;
+        continue;
+      }
+      const dropped = await this.#giveUp(this.#dropped.splice(0));
+      if (!dropped.ok) return dropped;
+      if (this.#inbox.length > 0) continue;
+      if (this.#performer.idle || this.#trouble !== null) break;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    const trouble = this.#trouble;
+    this.#trouble = null;
+    return trouble === null ? ok(undefined) : fail(trouble);
+  }
+
+  /**
+   * The event that stops the turn in flight, when it is to be stopped. A model call is stopped first,
+   * and its answer ends the turn: what had arrived of it is kept.
+   */
+  #stop(): Event | undefined {
+    const turn = this.#turn;
+    if (!this.#stopping || turn === null || this.#stopped === turn) return undefined;
+    if (this.#performer.stopModels()) return undefined;
+    this.#stopped = turn;
+    return { kind: "cancel", turn };
+  }
+
+  #deliver(event: Event): void {
+    this.#inbox.push(event);
+    this.#wake();
+  }
+
+  #fail(trouble: Fault | Error): void {
+    this.#trouble ??= trouble;
+    this.#wake();
+  }
+
+  /** Takes one event: steps the core, writes the event with what it minted, and performs that. */
+  async #accept(event: Event): Promise<Result<void>> {
+    const { store, onProgress, now } = this.#services;
+    const answered = answeredId(event);
+    const action = answered === null ? null : this.#performer.finish(answered);
+    if (answered !== null && action?.late === true) return this.#recordLate(action.action, event);
+    const stepped = this.#recovered.core.step(event);
+    if (!stepped.ok) return stepped;
+    const minted = stepped.value;
+    const atMs = now();
+    const state = stateAfter(event, minted, this.#state);
+    const expect = this.#sequence;
+    const written = await store.append(this.#claim, { expect, event, minted, state, atMs });
+    if (!written.ok) return written;
+    this.#sequence += 1;
+    this.#state = state;
+    if (event.kind === "turn") this.#modes.set(event.id, event.mode);
+    for (const each of minted) if (each.op.kind === "model") this.#asked(each);
+    if (action !== null) {
+      this.#performer.acknowledge(action.action.id);
+      this.#recovered.tallies.take(action.action.turn, event);
+      onProgress({ kind: "answered", action: action.action, event });
+    }
+    return this.#perform(minted.map((each) => ({ action: each, dispatched: null })));
+  }
+
+  /** The core asks a model, and so says which turn is in flight. */
+  #asked(action: Action): void {
+    this.#recovered.conversations.take(action);
+    if (this.#turn === action.turn) return;
+    this.#turn = action.turn;
+    this.#services.onProgress({ kind: "turn_started", turn: action.turn });
+  }
+
+  /** Performs a batch: what needs no one else here, the rest by the performer. */
+  async #perform(batch: readonly OpenAction[]): Promise<Result<void>> {
+    const here = batch.filter(({ action }) => familyOf(action.op) === "none");
+    const away = batch.filter(({ action }) => familyOf(action.op) !== "none");
+    // A turn's end is performed first, since what follows it in a batch belongs to the next turn.
+    if (here.length > 0) {
+      const performed = await this.#performHere(here);
+      if (!performed.ok) return performed;
+    }
+    this.#performer.start(away);
+    return ok(undefined);
+  }
+
+  async #performHere(batch: readonly OpenAction[]): Promise<Result<void>> {
+    const { store, now } = this.#services;
+    const fresh = batch.filter(({ dispatched }) => dispatched === null);
+    const dispatches = fresh.map(({ action }) => ({
+      id: action.id,
+      attempt: 1,
+      spool: "",
+      atMs: now(),
+    }));
+    if (dispatches.length > 0) {
+      const written = await store.dispatch(this.#claim, dispatches);
+      if (!written.ok) return written;
+    }
+    const settled: Settled[] = [];
+    for (const { action } of batch) {
+      const shown = await this.#show(action);
+      if (!shown.ok) return shown;
+      settled.push({ id: action.id, state: "completed", detail: "", atMs: now() });
+    }
+    return store.settle(this.#claim, settled);
+  }
+
+  async #show(action: Action): Promise<Result<void>> {
+    const { store, onProgress, now } = this.#services;
+    const { op } = action;
+    switch (op.kind) {
+      case "emit":
+        onProgress({ kind: "said", action, text: op.text });
+        return ok(undefined);
+      case "save": {
+        const snapshot = this.#recovered.core.snapshot();
+        if (!snapshot.ok) return snapshot;
+        const sequence = this.#sequence;
+        const save = { snapshot: snapshot.value, workspace: "", sequence, atMs: now() };
+        return store.save(this.#claim, save);
+      }
+      case "done": {
+        const end = this.#recovered.tallies.end(this.session, op);
+        this.#ends.push(end);
+        if (this.#turn === op.turn) this.#turn = null;
+        this.#performer.retire(op.turn);
+        onProgress({ kind: "turn_ended", end });
+        return ok(undefined);
+      }
+      default:
+        throw new Error(`action ${action.id} is not performed here`);
+    }
+  }
+
+  /** A call of a turn that has ended has its result: the ledger gets it, and the core does not. */
+  async #recordLate(action: Action, event: Event): Promise<Result<void>> {
+    const detail = `late: ${JSON.stringify(event)}`.slice(0, LATE_DETAIL_LIMIT);
+    const atMs = this.#services.now();
+    const settled = { id: action.id, state: "completed", detail, atMs } as const;
+    const written = await this.#services.store.settle(this.#claim, [settled]);
+    if (written.ok) this.#performer.acknowledge(action.id);
+    return written;
+  }
+}
+
+/** Of a late result, what the ledger keeps as its detail, in characters. */
+const LATE_DETAIL_LIMIT = 16 * 1024;
+
+function answeredId(event: Event): ActionId | null {
+  switch (event.kind) {
+    case "turn":
+    case "timer":
+    case "steer":
+    case "cancel":
+      return null;
+    default:
+      return event.id;
+  }
+}
+
+function stateAfter(event: Event, minted: readonly Action[], before: SessionState): SessionState {
+  let state: SessionState = event.kind === "turn" ? "active" : before;
+  for (const { op } of minted) {
+    if (op.kind === "done") state = op.outcome;
+    else if (op.kind === "model") state = "active";
+  }
+  return state;
+}

@@ -1,0 +1,295 @@
+import type { Link } from "@dev/cell";
+import type { Action, ActionId, Event, Fault, Outcome, Result, TurnId } from "@dev/protocol";
+import { type EffectOp, effectFamily, isEffect } from "@dev/protocol";
+import type { Claim, Dispatch, LedgerLine } from "@dev/store";
+import type { Conversations } from "./conversation.ts";
+import type { Lease } from "./lease.ts";
+import { decide, type LayeredRule, likeness, matches } from "./policy.ts";
+import type { OpenAction } from "./recovery.ts";
+import type { Services } from "./services.ts";
+
+export type PerformerTerms = {
+  readonly services: Services;
+  readonly claim: Claim;
+  readonly lease: Lease;
+  readonly conversations: Conversations;
+  readonly modeOf: (turn: TurnId) => Parameters<typeof decide>[1];
+  readonly onEvent: (event: Event) => void;
+  /** An action was stopped before it was dispatched. */
+  readonly onDropped: (action: Action) => void;
+  /** What stands in the way of going on; an `Error` is a bug of ours. */
+  readonly onTrouble: (trouble: Fault | Error) => void;
+  /** A task has ended: whoever waits for `idle` looks again. */
+  readonly onIdle: () => void;
+};
+
+/** How often an effect follows its cell to a new link before the run is given up. */
+export const RELINK_LIMIT = 3;
+
+type InFlight = {
+  readonly action: Action;
+  readonly controller: AbortController;
+  link: Link | null;
+  /** Its turn has ended: the answer is for the ledger alone. */
+  late: boolean;
+};
+
+/**
+ * Performs the actions that something outside the core answers, many at once: models, effects in
+ * the cell, questions to a person. Policy comes before dispatch, and dispatch before the effect.
+ */
+export class Performer {
+  readonly #terms: PerformerTerms;
+  readonly #inFlight = new Map<ActionId, InFlight>();
+  /** What a person has permitted for as long as this driver lives. */
+  readonly #permits: LayeredRule[] = [];
+  /** Links of actions that are answered, but not yet acknowledged. */
+  readonly #written = new Map<ActionId, Link>();
+  #taskCount = 0;
+  #stopped = false;
+
+  constructor(terms: PerformerTerms) {
+    this.#terms = terms;
+  }
+
+  /** Whether nothing is on its way. */
+  get idle(): boolean {
+    return this.#inFlight.size === 0 && this.#taskCount === 0;
+  }
+
+  /** Begins a batch; the answers arrive as events, in any order. */
+  start(batch: readonly OpenAction[]): void {
+    for (const { action } of batch) {
+      const controller = new AbortController();
+      this.#inFlight.set(action.id, { action, controller, link: null, late: false });
+    }
+    const effects = batch.filter(({ action }) => isEffect(action.op));
+    for (const { action, dispatched } of batch) {
+      if (action.op.kind === "model") this.#task(() => this.#ask(action, dispatched));
+      if (action.op.kind === "question") this.#task(() => this.#question(action, dispatched));
+    }
+    if (effects.length > 0) this.#task(() => this.#effects(effects));
+  }
+
+  /** Takes an action off the list, since its event has arrived. */
+  finish(id: ActionId): { readonly action: Action; readonly late: boolean } | null {
+    const flight = this.#inFlight.get(id);
+    if (flight === undefined) return null;
+    this.#inFlight.delete(id);
+    const { link } = flight;
+    if (link !== null) this.#written.set(id, link);
+    return flight;
+  }
+
+  /** Says that an action's answer is safe in the store: its cell need not keep it any longer. */
+  acknowledge(id: ActionId): void {
+    this.#written.get(id)?.acknowledge([id]);
+    this.#written.delete(id);
+  }
+
+  /** Stops the model calls in flight; false when there are none. */
+  stopModels(): boolean {
+    let stopped = false;
+    for (const { action, controller, late } of this.#inFlight.values()) {
+      if (action.op.kind !== "model" || late) continue;
+      stopped = true;
+      controller.abort();
+    }
+    return stopped;
+  }
+
+  /** Cancels what is on its way for a turn that has ended. */
+  retire(turn: TurnId): void {
+    for (const flight of this.#inFlight.values()) {
+      if (flight.action.turn !== turn) continue;
+      flight.late = true;
+      flight.controller.abort();
+    }
+  }
+
+  /** Ends it all: nothing that arrives from now on is heard. */
+  stop(): void {
+    this.#stopped = true;
+    for (const { controller } of this.#inFlight.values()) controller.abort();
+  }
+
+  #task(run: () => Promise<void>): void {
+    this.#taskCount += 1;
+    void run()
+      .catch((error: unknown) => {
+        this.#trouble(error instanceof Error ? error : new Error(String(error)));
+      })
+      .finally(() => {
+        this.#taskCount -= 1;
+        if (!this.#stopped) this.#terms.onIdle();
+      });
+  }
+
+  #deliver(event: Event): void {
+    if (!this.#stopped) this.#terms.onEvent(event);
+  }
+
+  #trouble(trouble: Fault | Error): void {
+    if (!this.#stopped) this.#terms.onTrouble(trouble);
+  }
+
+  /** Gives an action up without an answer: it stays open in the ledger, for the next driver. */
+  #abandon(action: Action, trouble: Fault): void {
+    this.#inFlight.delete(action.id);
+    this.#trouble(trouble);
+  }
+
+  #drop(action: Action): void {
+    this.#inFlight.delete(action.id);
+    if (!this.#stopped) this.#terms.onDropped(action);
+  }
+
+  #signal(action: Action): AbortSignal {
+    return this.#inFlight.get(action.id)?.controller.signal ?? AbortSignal.abort();
+  }
+
+  async #dispatch(dispatches: readonly Omit<Dispatch, "atMs">[]): Promise<Result<void>> {
+    const { services, claim } = this.#terms;
+    const atMs = services.now();
+    return services.store.dispatch(
+      claim,
+      dispatches.map((each) => ({ ...each, atMs })),
+    );
+  }
+
+  async #ask(action: Action, dispatched: LedgerLine | null): Promise<void> {
+    const { router, onProgress } = this.#terms.services;
+    const before = dispatched?.attempt ?? 0;
+    const first = await this.#dispatch([{ id: action.id, attempt: before + 1, spool: "" }]);
+    if (!first.ok) return this.#abandon(action, first.fault);
+    onProgress({ kind: "started", action });
+    const { answer, usage } = await router.ask(
+      this.#terms.conversations.ask(action.agent),
+      (delta) => onProgress({ kind: "delta", action, delta }),
+      async (attempt, after) => {
+        if (attempt === 1) return;
+        const again = { id: action.id, attempt: before + attempt, spool: "" };
+        const written = await this.#dispatch([again]);
+        if (!written.ok) this.#trouble(written.fault);
+        else if (after !== null) onProgress({ kind: "retried", action, after });
+      },
+      this.#signal(action),
+    );
+    this.#deliver({ kind: "model", id: action.id, answer, usage });
+  }
+
+  async #question(action: Action, dispatched: LedgerLine | null): Promise<void> {
+    const { asker, onProgress } = this.#terms.services;
+    if (dispatched === null) {
+      const written = await this.#dispatch([{ id: action.id, attempt: 1, spool: "" }]);
+      if (!written.ok) return this.#abandon(action, written.fault);
+    }
+    onProgress({ kind: "started", action });
+    const answer = asker === null ? null : await asker.answer(action, this.#signal(action));
+    const { text, choices } = answer ?? { text: NOBODY, choices: [] };
+    this.#deliver({ kind: "reply", id: action.id, text, choices });
+  }
+
+  /** Effects of one batch: one dispatch for all that need no question. */
+  async #effects(batch: readonly OpenAction[]): Promise<void> {
+    const linked = await this.#terms.lease.link();
+    if (!linked.ok) {
+      for (const { action } of batch) this.#abandon(action, linked.fault);
+      return;
+    }
+    const link = linked.value;
+    const allowed: Action[] = [];
+    for (const { action, dispatched } of batch) {
+      if (dispatched !== null) this.#task(() => this.#perform(action, link, dispatched.spool, 0));
+      else if (this.#judge(action, link)) allowed.push(action);
+    }
+    await this.#launch(allowed, link);
+  }
+
+  /** Whether an action may go at once. What may not is refused here, or asked about. */
+  #judge(action: Action, link: Link): boolean {
+    const op = action.op as EffectOp;
+    if (op.kind === "browse" || op.kind === "tool") {
+      this.#refuse(action, "no performer", `nothing here performs ${op.kind}`);
+      return false;
+    }
+    const { services, modeOf } = this.#terms;
+    const verdict = decide(op, modeOf(action.turn), link.boundary, services.rules);
+    if (verdict.kind === "allow") return true;
+    if (verdict.kind === "deny") this.#refuse(action, verdict.rule, verdict.reason);
+    else if (this.#permits.some((permit) => matches(permit, op))) return true;
+    else if (services.asker === null)
+      this.#refuse(action, verdict.rule, `${verdict.reason}; ${UNATTENDED}`);
+    else this.#task(() => this.#permit(action, link, verdict.rule, verdict.reason));
+    return false;
+  }
+
+  async #permit(action: Action, link: Link, rule: string, reason: string): Promise<void> {
+    const { asker } = this.#terms.services;
+    const signal = this.#signal(action);
+    const permit = await asker?.permit(action, reason, signal);
+    if (signal.aborted) return this.#drop(action);
+    if (permit === undefined || permit.kind === "no") {
+      const words = permit?.message ?? "";
+      return this.#refuse(
+        action,
+        rule,
+        words === "" ? "a person said no" : `a person said no: ${words}`,
+      );
+    }
+    if (permit.kind === "session") this.#permits.push(likeness(action.op as EffectOp));
+    await this.#launch([action], link);
+  }
+
+  #refuse(action: Action, rule: string, reason: string): void {
+    this.#answer(action, { kind: "refused", rule, reason });
+  }
+
+  #answer(action: Action, outcome: Outcome): void {
+    this.#deliver({ kind: effectFamily(action.op as EffectOp), id: action.id, outcome });
+  }
+
+  async #launch(actions: readonly Action[], link: Link): Promise<void> {
+    const going: Action[] = [];
+    for (const action of actions) {
+      if (this.#signal(action).aborted) this.#drop(action);
+      else going.push(action);
+    }
+    if (going.length === 0) return;
+    const written = await this.#dispatch(
+      going.map(({ id }) => ({ id, attempt: 1, spool: link.spool })),
+    );
+    for (const action of going) {
+      if (written.ok) this.#task(() => this.#perform(action, link, link.spool, 0));
+      else this.#abandon(action, written.fault);
+    }
+  }
+
+  /** Performs an effect that was dispatched under this spool: another one cannot be asked about it. */
+  async #perform(action: Action, link: Link, spool: string, relinks: number): Promise<void> {
+    if (link.spool !== spool) {
+      return this.#answer(action, { kind: "unknown", known: "The cell that had it is lost." });
+    }
+    const { onProgress } = this.#terms.services;
+    const flight = this.#inFlight.get(action.id);
+    if (flight !== undefined) flight.link = link;
+    if (relinks === 0) onProgress({ kind: "started", action });
+    const performed = await link.perform(
+      action,
+      (stream, text) => onProgress({ kind: "output", action, stream, text }),
+      this.#signal(action),
+    );
+    if (performed.ok) return this.#deliver(performed.value);
+    this.#terms.lease.lost(link);
+    if (this.#stopped) return;
+    if (performed.fault.code !== "link_lost" || relinks >= RELINK_LIMIT) {
+      return this.#abandon(action, performed.fault);
+    }
+    const next = await this.#terms.lease.link();
+    if (!next.ok) return this.#abandon(action, next.fault);
+    return this.#perform(action, next.value, spool, relinks + 1);
+  }
+}
+
+const NOBODY = "(nobody is there to answer: go on without, or stop and say what is needed)";
+const UNATTENDED = "nobody is there to be asked";

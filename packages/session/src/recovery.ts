@@ -1,0 +1,154 @@
+import type { Config } from "@dev/core";
+import type { Core, Session as CoreSession } from "@dev/host";
+import type { Action, ActionId, Event, Mode, Result, TurnId } from "@dev/protocol";
+import { encodeAction, fail, fault, isEffect, ok } from "@dev/protocol";
+import type {
+  JournalEntry,
+  LedgerEntry,
+  LedgerLine,
+  Save,
+  Session as SessionRow,
+  Store,
+} from "@dev/store";
+import { Conversations } from "./conversation.ts";
+import { Tallies } from "./tally.ts";
+
+/** A session as it stood when its last driver stopped. */
+export type Recovered = {
+  readonly core: CoreSession;
+  readonly sequence: number;
+  /** How each turn was asked to be run. */
+  readonly modes: ReadonlyMap<TurnId, Mode>;
+  readonly conversations: Conversations;
+  /** What had no end yet and is still waited for, in id order. */
+  readonly open: readonly OpenAction[];
+  /** What had no end yet and is waited for no more: its turn has ended. */
+  readonly stale: readonly OpenAction[];
+  readonly tallies: Tallies;
+};
+
+export type OpenAction = {
+  readonly action: Action;
+  /** How far it had come: its last `dispatched` line, or null when it was only minted. */
+  readonly dispatched: LedgerLine | null;
+};
+
+/**
+ * Rebuilds a session from its three facts. The core is deterministic, so the actions that it mints in
+ * replay must equal the ledger's; where they do not, the fault is `diverged` and names the action.
+ */
+export async function recover(
+  store: Store,
+  core: Core,
+  row: SessionRow,
+): Promise<Result<Recovered>> {
+  const save = await store.lastSave(row.id);
+  if (!save.ok) return save;
+  const opened = openCoreSession(core, row, save.value);
+  if (!opened.ok) return opened;
+  const ledger = await store.ledger(row.id);
+  if (!ledger.ok) return ledger;
+  const journal = await store.journal(row.id, 0);
+  if (!journal.ok) return journal;
+  const after = save.value?.sequence ?? 0;
+  const events = journal.value.filter((entry) => entry.sequence > after).map((each) => each.event);
+  const replayed = replay(opened.value, events, ledger.value);
+  if (!replayed.ok) {
+    opened.value.close();
+    return replayed;
+  }
+  const conversations = new Conversations();
+  for (const { action } of ledger.value) {
+    if (action.op.kind === "model") conversations.take(action);
+  }
+  return ok({
+    core: opened.value,
+    sequence: row.sequence,
+    modes: modes(journal.value),
+    conversations,
+    tallies: tallied(journal.value, ledger.value),
+    ...unfinished(ledger.value),
+  });
+}
+
+function modes(journal: readonly JournalEntry[]): ReadonlyMap<TurnId, Mode> {
+  const found = new Map<TurnId, Mode>();
+  for (const { event } of journal) if (event.kind === "turn") found.set(event.id, event.mode);
+  return found;
+}
+
+function tallied(journal: readonly JournalEntry[], ledger: readonly LedgerEntry[]): Tallies {
+  const turns = new Map(ledger.map((entry) => [entry.action.id, entry.action.turn]));
+  const tallies = new Tallies();
+  for (const { event } of journal) {
+    const turn = "id" in event && event.kind !== "turn" ? turns.get(event.id) : undefined;
+    if (turn !== undefined) tallies.take(turn, event);
+  }
+  return tallies;
+}
+
+function openCoreSession(core: Core, row: SessionRow, save: Save | null): Result<CoreSession> {
+  if (save !== null) return core.restore(save.snapshot);
+  try {
+    return ok(core.create(JSON.parse(row.config) as Config));
+  } catch {
+    return fail(fault("corrupt", "the session's configuration is not JSON", row.id));
+  }
+}
+
+/** Steps a restored core through the events that its snapshot has not seen. */
+function replay(
+  core: CoreSession,
+  events: readonly Event[],
+  ledger: readonly LedgerEntry[],
+): Result<void> {
+  const known = new Map(ledger.map((entry) => [entry.action.id, entry.action]));
+  for (const event of events) {
+    const stepped = core.step(event);
+    if (!stepped.ok) return stepped;
+    for (const action of stepped.value) {
+      const written = known.get(action.id);
+      if (written === undefined || !same(written, action)) {
+        return fail(
+          fault(
+            "diverged",
+            `replay mints another action ${action.id} than the ledger has`,
+            `action ${action.id}`,
+            "the session stops here: it was written by another version of the core, or was damaged",
+          ),
+        );
+      }
+    }
+  }
+  return ok(undefined);
+}
+
+function same(a: Action, b: Action): boolean {
+  return Buffer.compare(encodeAction(a), encodeAction(b)) === 0;
+}
+
+/** Sorts the actions without an end into those still waited for, and those whose turn has ended. */
+function unfinished(ledger: readonly LedgerEntry[]): {
+  readonly open: readonly OpenAction[];
+  readonly stale: readonly OpenAction[];
+} {
+  const ends = new Map<TurnId, ActionId>();
+  for (const { action } of ledger)
+    if (action.op.kind === "done") ends.set(action.op.turn, action.id);
+  const open: OpenAction[] = [];
+  const stale: OpenAction[] = [];
+  for (const { action, lines } of ledger) {
+    const last = lines.at(-1);
+    if (last === undefined || last.state === "minted" || last.state === "dispatched") {
+      const waited =
+        isEffect(action.op) || action.op.kind === "model" || action.op.kind === "question";
+      const end = ends.get(action.turn);
+      const late = waited && end !== undefined && end > action.id;
+      (late ? stale : open).push({
+        action,
+        dispatched: last?.state === "dispatched" ? last : null,
+      });
+    }
+  }
+  return { open, stale };
+}

@@ -1,0 +1,27 @@
+import type { CellSpec, Vendor } from "@dev/cell";
+import type { Core } from "@dev/host";
+import type { Router } from "@dev/model";
+import type { CellId, Result } from "@dev/protocol";
+import type { Session as SessionRow, Store } from "@dev/store";
+import type { LayeredRule } from "./policy.ts";
+import type { Asker, Progress } from "./progress.ts";
+
+/** All that a driver needs of the world. Time and chance come from here, and from nowhere else. */
+export type Services = {
+  readonly store: Store;
+  readonly core: Core;
+  readonly router: Router;
+  readonly vendor: Vendor;
+  readonly rules: readonly LayeredRule[];
+  /** Null: nobody attends, and whatever would be asked is refused. */
+  readonly asker: Asker | null;
+  readonly onProgress: (progress: Progress) => void;
+  /** Prepares a session's workspace, or finds it prepared. */
+  readonly spec: (session: SessionRow) => Promise<Result<CellSpec>>;
+  readonly newCellId: () => CellId;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+  /** Who this driver is, in the store: see `isAlive`. */
+  readonly holder: string;
+  readonly isAlive: (holder: string) => boolean;
+};
