@@ -59,7 +59,7 @@ export function distinct(calls: readonly Call[]): readonly Call[] {
   });
 }
 
-/** Whether two replies ask for the same, in the same order; their refs differ always. */
+/** Whether two replies ask for the same, in the same order, whatever their refs. */
 export function sameCalls(a: readonly Call[], b: readonly Call[]): boolean {
   if (a.length !== b.length) return false;
   return a.every((call, index) => JSON.stringify(call.op) === JSON.stringify(b[index]?.op));

@@ -17,11 +17,11 @@ export type Limits = {
   /** Replies in a row that make the same calls. */
   readonly identicalReplies: number;
   readonly callsPerReply: number;
-  /** A prompt with its images, a reply, or what waits as steers, in bytes of UTF-8. */
+  /** A prompt with its images, or a reply, as JSON; and what waits as steers. In bytes of UTF-8. */
   readonly messageBytes: number;
   /** A call's result as the model is told of it: past it the middle is cut, and that is said. */
   readonly resultBytes: number;
-  /** The messages, and the prompts that wait to be among them. */
+  /** All messages as JSON, and the prompts that wait to be among them. */
   readonly conversationBytes: number;
   /** Input and output together, over the session; 0 is no limit. */
   readonly tokensPerSession: number;

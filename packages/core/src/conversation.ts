@@ -1,5 +1,4 @@
 import type { Message, TurnEvent, UserMessage } from "@dev/protocol";
-import { never } from "@dev/protocol";
 import { utf8Bytes } from "./render.ts";
 import type { Agent } from "./state.ts";
 
@@ -16,23 +15,18 @@ export function prompted(event: TurnEvent): UserMessage {
   return { kind: "user", text: event.prompt, images: event.images };
 }
 
-/** What a message weighs, in bytes of UTF-8. */
+/** What a message weighs: its JSON, as it is in a snapshot, in bytes of UTF-8. */
 export function messageSize(message: Message): number {
-  switch (message.kind) {
-    case "user": {
-      let bytes = utf8Bytes(message.text);
-      for (const image of message.images) bytes += image.data.length;
-      return bytes;
-    }
-    case "assistant":
-      return (
-        utf8Bytes(message.text) +
-        utf8Bytes(message.reasoning) +
-        utf8Bytes(JSON.stringify(message.calls))
-      );
-    case "tool":
-      return utf8Bytes(message.text);
-    default:
-      return never(message);
-  }
+  return utf8Bytes(messageJson(message));
 }
+
+/** A message as JSON. It is encoded once in its life, however often it is weighed and saved. */
+export function messageJson(message: Message): string {
+  const known = encodings.get(message);
+  if (known !== undefined) return known;
+  const encoded = JSON.stringify(message);
+  encodings.set(message, encoded);
+  return encoded;
+}
+
+const encodings: WeakMap<Message, string> = /* @__PURE__ */ new WeakMap<Message, string>();

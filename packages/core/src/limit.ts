@@ -1,4 +1,4 @@
-import type { Call, TurnEvent } from "@dev/protocol";
+import type { Call, TurnEvent, UserMessage } from "@dev/protocol";
 import type { Limits } from "./config.ts";
 import { messageSize, prompted } from "./conversation.ts";
 import { clip, utf8Bytes } from "./render.ts";
@@ -7,18 +7,20 @@ import type { State, Turn } from "./state.ts";
 /** Why a turn may not wait behind the one in flight, naming the limit, or null when it may. */
 export function queueLimit(state: State, event: TurnEvent): string | null {
   const { queuedTurns } = state.config.limits;
-  if (state.queue.length < queuedTurns) return promptLimit(state, event, state.queue);
-  return `queuedTurns: ${queuedTurns} turns are waiting already`;
+  if (state.queue.length >= queuedTurns) {
+    return `queuedTurns: ${queuedTurns} turns are waiting already`;
+  }
+  return promptLimit(state, prompted(event), state.queue);
 }
 
 /** Why a prompt may not join the conversation behind those that wait, or null when it may. */
 export function promptLimit(
   state: State,
-  event: TurnEvent,
+  prompt: UserMessage,
   waiting: readonly TurnEvent[],
 ): string | null {
   const { messageBytes, conversationBytes } = state.config.limits;
-  const sizeBytes = messageSize(prompted(event));
+  const sizeBytes = messageSize(prompt);
   if (sizeBytes > messageBytes) {
     return `messageBytes: the prompt has ${sizeBytes} bytes, of ${messageBytes}`;
   }
@@ -27,8 +29,8 @@ export function promptLimit(
   return sumBytes > conversationBytes ? full(sumBytes, conversationBytes) : null;
 }
 
-/** Why the model may not be asked now, or null when it may. */
-export function askLimit(state: State, turn: Turn): string | null {
+/** Why the model may not be asked about so many bytes of messages now, or null when it may. */
+export function askLimit(state: State, turn: Turn, sumBytes: number): string | null {
   const { modelCallsPerTurn, tokensPerSession, conversationBytes } = state.config.limits;
   if (turn.modelCallCount >= modelCallsPerTurn) {
     return `modelCallsPerTurn: ${modelCallsPerTurn} were made`;
@@ -36,7 +38,6 @@ export function askLimit(state: State, turn: Turn): string | null {
   if (tokensPerSession > 0 && state.tokenCount >= tokensPerSession) {
     return `tokensPerSession: ${state.tokenCount} of ${tokensPerSession} are used`;
   }
-  const sumBytes = state.agent.messageBytes + steerBytes(state.steers);
   return sumBytes > conversationBytes ? full(sumBytes, conversationBytes) : null;
 }
 

@@ -1,19 +1,20 @@
 import type { Message } from "@dev/protocol";
 import { fail, fault, ok, type Result } from "@dev/protocol";
 import { kept } from "./config.ts";
+import { messageJson } from "./conversation.ts";
 import type { State } from "./state.ts";
 
 /** The version that is written. Every version ever written has its reader here. */
 export const SNAPSHOT_VERSION = 1;
 
 /**
- * Writes a state as text. Equal states give equal text. Each message is encoded once in its life, so
- * that a snapshot costs its bytes. The host adds a checksum, which a byte loop here would be slow at.
+ * Writes a state as text. Equal states give equal text. Each message was encoded when it was
+ * weighed, so that a snapshot costs its bytes. The host adds a checksum, which a byte loop here would be slow at.
  */
 export function snapshot(state: State): string {
   const { agent, ...rest } = state;
   const { messages, ...standing } = agent;
-  const encoded = messages.map(encodeMessage).join(",");
+  const encoded = messages.map(messageJson).join(",");
   return `{"version":${SNAPSHOT_VERSION},"state":${JSON.stringify(rest)},"agent":${JSON.stringify(standing)},"messages":[${encoded}]}`;
 }
 
@@ -54,15 +55,9 @@ function readVersion1(read: Version1): Result<State> {
   // The order of the keys is that of `snapshot`, so that a restored state writes the same bytes.
   const { id, ...standing } = read.agent;
   const { config, ...state } = read.state;
-  return ok({ config: kept(config), ...state, agent: { id, messages: read.messages, ...standing } });
-}
-
-const encodings = new WeakMap<Message, string>();
-
-function encodeMessage(message: Message): string {
-  const known = encodings.get(message);
-  if (known !== undefined) return known;
-  const encoded = JSON.stringify(message);
-  encodings.set(message, encoded);
-  return encoded;
+  return ok({
+    config: kept(config),
+    ...state,
+    agent: { id, messages: read.messages, ...standing },
+  });
 }

@@ -1,9 +1,11 @@
 import type {
   Action,
+  AssistantMessage,
   Call,
   DoneOp,
   EffectEvent,
   Event,
+  ModelAnswer,
   ModelEvent,
   Op,
   ReplyEvent,
@@ -11,9 +13,10 @@ import type {
   TurnId,
 } from "@dev/protocol";
 import { actionId, never } from "@dev/protocol";
-import { callsText, place } from "./call.ts";
-import { messageSize, pushed } from "./conversation.ts";
-import { exceeds, tell, tellFault, tellReply } from "./render.ts";
+import { distinct, place, sameCalls } from "./call.ts";
+import { messageSize, prompted, pushed } from "./conversation.ts";
+import { askLimit, callLimit, promptLimit, queueLimit, steered } from "./limit.ts";
+import { clip, tell, tellFault, tellReply } from "./render.ts";
 import type { Agent, Slot, State, Turn } from "./state.ts";
 
 /** What a step answers: the next state, and what is to be done. */
@@ -21,7 +24,8 @@ export type Step = { readonly state: State; readonly actions: readonly Action[] 
 
 /**
  * Takes one event. An event that was taken before, or that nothing waits for, changes nothing and
- * answers no actions, so delivering any event twice is safe.
+ * answers no actions, so delivering any event twice is safe. (A steer has no id: it is known again
+ * for as long as the model has not been told of it.)
  */
 export function step(state: State, event: Event): Step {
   switch (event.kind) {
@@ -38,8 +42,10 @@ export function step(state: State, event: Event): Step {
       return land(state, event);
     case "timer":
       return state.dirty ? mint({ ...state, dirty: false }, [SAVE]) : still(state);
-    case "steer":
-      return still({ ...state, steers: steered(state, event.text), dirty: true });
+    case "steer": {
+      const steers = steered(state.steers, event.text, state.config.limits);
+      return still(steers === state.steers ? state : { ...state, steers, dirty: true });
+    }
     case "cancel":
       return cancel(state, event.turn);
     default:
@@ -58,55 +64,32 @@ function accept(state: State, event: TurnEvent): Step {
   if (event.id <= state.highestTurn) return still(state);
   const accepted = { ...state, highestTurn: event.id, dirty: true };
   if (state.turn === null) return begin(accepted, event);
-  const limit = state.config.limits.queuedTurns;
-  if (state.queue.length < limit) return still({ ...accepted, queue: [...state.queue, event] });
-  return mint(accepted, [
-    done(event.id, "limit", `queuedTurns: ${limit} turns are waiting already`),
-  ]);
+  const over = queueLimit(state, event);
+  if (over !== null) return mint(accepted, [done(event.id, "limit", over)]);
+  return still({ ...accepted, queue: [...state.queue, event] });
 }
 
 function begin(state: State, event: TurnEvent): Step {
-  const { limits } = state.config;
-  const turn: Turn = { id: event.id, modelCallCount: 0, lastCalls: "", identicalCount: 0 };
-  if (exceeds(event.prompt, limits.messageBytes)) {
-    const reason = `messageBytes: the prompt is over ${limits.messageBytes} bytes`;
-    return finish({ ...state, turn }, "limit", reason);
+  const turn: Turn = { id: event.id, modelCallCount: 0, identicalCount: 0 };
+  const begun: State = { ...state, turn };
+  const prompt = prompted(event);
+  const over = promptLimit(state, prompt, []);
+  if (over !== null) return finish(begun, "limit", over);
+  if (prompt.text !== "" || prompt.images.length > 0) {
+    return ask({ ...begun, agent: pushed(state.agent, [prompt]) });
   }
-  const empty = event.prompt === "" && event.images.length === 0;
-  if (empty && state.agent.messages.length === 0) {
-    return finish(
-      { ...state, turn },
-      "failed",
-      "there is nothing to go on with: the prompt is empty",
-    );
-  }
-  const agent = empty
-    ? state.agent
-    : pushed(state.agent, [{ kind: "user", text: event.prompt, images: event.images }]);
-  return ask({ ...state, turn, agent });
+  if (state.agent.messages.length > 0 || state.steers.length > 0) return ask(begun);
+  return finish(begun, "failed", "there is nothing to go on with: the prompt is empty");
 }
 
 /** Asks the model to go on: tells the host the messages that it has not been told yet. */
 function ask(state: State): Step {
   const { config, turn } = state;
-  const { limits } = config;
   if (turn === null) throw new Error("a model is asked only in a turn");
-  if (turn.modelCallCount >= limits.modelCallsPerTurn) {
-    return finish(state, "limit", `modelCallsPerTurn: ${limits.modelCallsPerTurn} were made`);
-  }
-  if (limits.tokensPerSession > 0 && state.tokenCount >= limits.tokensPerSession) {
-    return finish(
-      state,
-      "limit",
-      `tokensPerSession: ${state.tokenCount} of ${limits.tokensPerSession} are used`,
-    );
-  }
   const steers = state.steers.map((text) => ({ kind: "user", text, images: [] }) as const);
   const agent = pushed(state.agent, steers);
-  if (agent.messageBytes > limits.conversationBytes) {
-    const reason = `conversationBytes: ${agent.messageBytes} of ${limits.conversationBytes} are used`;
-    return finish({ ...state, agent, steers: [] }, "limit", reason);
-  }
+  const over = askLimit(state, turn, agent.messageBytes);
+  if (over !== null) return finish(state, "limit", over);
   const from = agent.told;
   const op: Op = {
     kind: "model",
@@ -145,58 +128,81 @@ function hear(state: State, event: ModelEvent): Step {
     dirty: true,
   };
   const { answer } = event;
+  const { messageBytes } = state.config.limits;
   switch (answer.kind) {
     case "failed":
       return finish(heard, "failed", tellFault(answer.fault));
-    case "cancelled":
-      return finish(said(heard, answer.partial, "", []), "cancelled", "the model was stopped");
+    case "cancelled": {
+      const text = clip(answer.partial, messageBytes);
+      const partial = { kind: "assistant", text, reasoning: "", calls: [] } as const;
+      return finish(said(heard, partial), "cancelled", "the model was stopped");
+    }
     case "reply":
       break;
     default:
       return never(answer);
   }
-  const message = { kind: "assistant", text: answer.text, reasoning: answer.reasoning } as const;
-  const { limits } = state.config;
-  if (messageSize({ ...message, calls: answer.calls }) > limits.messageBytes) {
-    return finish(heard, "limit", `messageBytes: the reply is over ${limits.messageBytes} bytes`);
+  const { text, reasoning, stop } = answer;
+  // What a model that refuses had begun to call is not what it asks for.
+  const calls = stop === "refusal" ? [] : distinct(answer.calls);
+  const message = { kind: "assistant", text, reasoning, calls } as const;
+  const sizeBytes = messageSize(message);
+  if (sizeBytes > messageBytes) {
+    const over = `messageBytes: the reply has ${sizeBytes} bytes, of ${messageBytes}`;
+    return finish(heard, "limit", over);
   }
-  const after = said(heard, answer.text, answer.reasoning, answer.calls);
-  const spoken: readonly Op[] = answer.text === "" ? [] : [{ kind: "emit", text: answer.text }];
-  if (answer.calls.length > 0) return act(after, answer.calls, spoken);
-  const emitted = mint(after, spoken);
-  const ended =
-    answer.stop === "refusal"
-      ? finish(emitted.state, "failed", "the model refused to answer")
-      : answer.stop === "length"
-        ? finish(emitted.state, "limit", "the model reached its own limit on a reply's length")
-        : finish(emitted.state, "complete", "");
-  return { state: ended.state, actions: [...emitted.actions, ...ended.actions] };
+  const after = said(heard, message);
+  const emitted = mint(after, text === "" ? [] : [{ kind: "emit", text }]);
+  const next =
+    calls.length > 0
+      ? act(emitted.state, calls, identical(heard, calls))
+      : finish(emitted.state, ...end(stop));
+  return { state: next.state, actions: [...emitted.actions, ...next.actions] };
 }
 
+/** How a reply without calls ends its turn, and why. */
+function end(stop: ModelReply["stop"]): [outcome: DoneOp["outcome"], reason: string] {
+  switch (stop) {
+    case "end":
+    case "calls":
+      return ["complete", ""];
+    case "length":
+      return ["limit", "the model reached its own limit on a reply's length"];
+    case "refusal":
+      return ["failed", "the model refused to answer"];
+    default:
+      return never(stop);
+  }
+}
+
+type ModelReply = Extract<ModelAnswer, { readonly kind: "reply" }>;
+
 /** Puts an assistant's message into the conversation; one that says nothing is left out. */
-function said(state: State, text: string, reasoning: string, calls: readonly Call[]): State {
-  if (text === "" && calls.length === 0) return state;
-  return { ...state, agent: pushed(state.agent, [{ kind: "assistant", text, reasoning, calls }]) };
+function said(state: State, message: AssistantMessage): State {
+  if (message.text === "" && message.calls.length === 0) return state;
+  return { ...state, agent: pushed(state.agent, [message]) };
+}
+
+/** How many replies of this turn in a row make just these calls, the one that is heard included. */
+function identical({ turn, agent }: State, calls: readonly Call[]): number {
+  const before = turn?.identicalCount ?? 0;
+  const last = agent.messages.findLast((message) => message.kind === "assistant");
+  return before > 0 && sameCalls(last?.calls ?? [], calls) ? before + 1 : 1;
 }
 
 /** Sends the calls of one reply out together. */
-function act(state: State, calls: readonly Call[], spoken: readonly Op[]): Step {
+function act(state: State, calls: readonly Call[], identicalCount: number): Step {
   const { turn, config } = state;
   if (turn === null) throw new Error("a reply is heard only in a turn");
-  const text = callsText(calls);
-  const identicalCount = text === turn.lastCalls ? turn.identicalCount + 1 : 1;
-  const counted: State = { ...state, turn: { ...turn, lastCalls: text, identicalCount } };
-  const over = callLimit(config.limits, calls.length, identicalCount);
-  if (over !== null) {
-    const emitted = mint(counted, spoken);
-    const ended = finish(answerAll(emitted.state, calls, `not run: ${over}`), "limit", over);
-    return { state: ended.state, actions: [...emitted.actions, ...ended.actions] };
-  }
+  const counted: State = { ...state, turn: { ...turn, identicalCount } };
+  const over = callLimit(config.limits, calls, identicalCount);
+  if (over !== null) return finish(answerAll(counted, calls, `not run: ${over}`), "limit", over);
   let plan = counted.plan;
   const slots: Slot[] = [];
-  const ops: Op[] = [...spoken];
+  const ops: Op[] = [];
   for (const call of calls) {
-    const placed = place(call, actionId(counted.nextAction + ops.length));
+    const id = actionId(counted.nextAction + ops.length);
+    const placed = place(call, id, config.limits.resultBytes);
     slots.push(placed.slot);
     if (placed.op !== null) ops.push(placed.op);
     if (call.op.kind === "plan") plan = call.op.items;
@@ -207,20 +213,6 @@ function act(state: State, calls: readonly Call[], spoken: readonly Op[]): Step 
   );
   const joined = join(minted.state);
   return { state: joined.state, actions: [...minted.actions, ...joined.actions] };
-}
-
-function callLimit(
-  limits: State["config"]["limits"],
-  callCount: number,
-  identicalCount: number,
-): string | null {
-  if (callCount > limits.callsPerReply) {
-    return `callsPerReply: ${callCount} calls in one reply, of ${limits.callsPerReply}`;
-  }
-  if (identicalCount > limits.identicalReplies) {
-    return `identicalReplies: the same calls ${identicalCount} times in a row`;
-  }
-  return null;
 }
 
 /** Lands the result of a call; when it was the last one out, the model is asked again. */
@@ -235,7 +227,7 @@ function land(state: State, event: EffectEvent | ReplyEvent): Step {
     landed = true;
     const told =
       event.kind === "reply"
-        ? tellReply(event)
+        ? tellReply(event, state.config.limits.resultBytes)
         : tell(event.outcome, state.config.limits.resultBytes);
     return { kind: "answered", ref: slot.ref, ...told };
   });
@@ -297,13 +289,12 @@ function cancel(state: State, turn: TurnId): Step {
 /** Ends the turn in flight, and begins the next one that waits. */
 function finish(state: State, outcome: DoneOp["outcome"], reason: string): Step {
   if (state.turn === null) throw new Error("only a turn in flight ends");
-  const ended = mint({ ...state, turn: null, dirty: false }, [
-    SAVE,
-    done(state.turn.id, outcome, reason),
-  ]);
-  const [next, ...queue] = ended.state.queue;
-  if (next === undefined) return ended;
-  const begun = begin({ ...ended.state, queue }, next);
+  const { id } = state.turn;
+  const ended = mint({ ...state, dirty: false }, [SAVE, done(id, outcome, reason)]);
+  const [next, ...queue] = state.queue;
+  const idle: State = { ...ended.state, turn: null, queue };
+  if (next === undefined) return { state: idle, actions: ended.actions };
+  const begun = begin(idle, next);
   return { state: begun.state, actions: [...ended.actions, ...begun.actions] };
 }
 
@@ -319,12 +310,4 @@ function mint(state: State, ops: readonly Op[]): Step {
     return { id: actionId(state.nextAction + index), agent: state.agent.id, turn: owner, op };
   });
   return { state: { ...state, nextAction: state.nextAction + ops.length }, actions };
-}
-
-/** Adds a steer; past the limit the two oldest become one, so that no word is lost. */
-function steered(state: State, text: string): readonly string[] {
-  const steers = [...state.steers, text];
-  if (steers.length <= state.config.limits.steers) return steers;
-  const [first = "", second = "", ...rest] = steers;
-  return [`${first}\n${second}`, ...rest];
 }

@@ -5,10 +5,11 @@ import { openSession } from "./session.ts";
 
 /** Runs cores. It is safe for concurrent use; each of its sessions runs one call at a time. */
 export interface Core {
+  /** A session that is to be closed, as is one that is restored. */
   create(config: Config): Session;
   /** Faults: `malformed` (damage, or no snapshot at all), `newer_version`. */
   restore(bytes: Uint8Array): Result<Session>;
-  /** Ends every session of this core. */
+  /** Ends every session of this core; one that is made later is closed from the start. */
   close(): void;
 }
 
@@ -37,8 +38,10 @@ export const CALL_DEADLINE_MS = 5000;
 export function openCore(options: HostOptions): Core {
   const deadlineMs = options.deadlineMs ?? CALL_DEADLINE_MS;
   const sessions = new Set<Session>();
+  let closed = false;
   const track = (session: Session): Session => {
-    sessions.add(session);
+    if (closed) session.close();
+    else sessions.add(session);
     return {
       ...session,
       close: () => {
@@ -55,6 +58,7 @@ export function openCore(options: HostOptions): Core {
       return { ok: true, value: track(openSession(restored.value, deadlineMs)) };
     },
     close: () => {
+      closed = true;
       for (const session of sessions) session.close();
       sessions.clear();
     },

@@ -22,9 +22,10 @@ export function unseal(bytes: Uint8Array): Result<string> {
   if (frame.length < HEAD_BYTES || frame.readUInt32LE(0) !== MAGIC)
     return damaged("not a snapshot");
   const version = frame.readUInt32LE(4);
-  if (version !== FRAME_VERSION) {
+  if (version === 0) return damaged("a damaged snapshot");
+  if (version > FRAME_VERSION) {
     return fail(
-      fault("newer_version", `a snapshot frame of version ${version}`, "", "use a newer dev"),
+      fault("newer_version", `a snapshot frame of version ${version}`, "", "use a newer release"),
     );
   }
   const body = frame.subarray(HEAD_BYTES);

@@ -1,4 +1,13 @@
-import { EVENT_LIMIT_BYTES, eventFromJson, fail, fault, ok, type Result } from "@dev/protocol";
+import {
+  EVENT_LIMIT_BYTES,
+  eventFromJson,
+  type Fault,
+  fail,
+  fault,
+  never,
+  ok,
+  type Result,
+} from "@dev/protocol";
 import type { Session } from "./core.ts";
 import { runWithin } from "./deadline.ts";
 import type { Instance } from "./native.ts";
@@ -6,40 +15,47 @@ import type { Instance } from "./native.ts";
 /** Gives an instance a deadline, and turns its traps into faults that end this session alone. */
 export function openSession(first: Instance, deadlineMs: number): Session {
   let life: Life = { kind: "open", instance: first };
-  let running = false;
+  // What was closed while it ran stays closed.
+  const isClosed = (): boolean => life.kind === "closed";
 
   function call<T>(run: (instance: Instance) => T): Result<T> {
-    if (running) return fail(fault("busy", "a call was made during another"));
-    if (life.kind === "poisoned") return fail(fault("poison", `it trapped earlier: ${life.why}`));
-    if (life.kind === "dead") return fail(fault("handle", life.why, "", RESTORE));
+    if (life.kind !== "open") return fail(refusal(life));
     const { instance } = life;
-    running = true;
+    life = { kind: "running" };
     const ran = runWithin(deadlineMs, () => run(instance));
-    running = false;
     switch (ran.kind) {
       case "done":
+        if (!isClosed()) life = { kind: "open", instance };
         return ok(ran.value);
-      case "late":
-        life = { kind: "dead", why: `a call was stopped at its deadline of ${deadlineMs} ms` };
-        return fail(fault("handle", life.why, "", RESTORE));
-      case "threw":
-        life = { kind: "poisoned", why: String(ran.error) };
-        return fail(fault("panic", `the core trapped: ${life.why}`, "", RESTORE));
+      case "late": {
+        const why = `a call was stopped at its deadline of ${deadlineMs} ms`;
+        if (!isClosed()) life = { kind: "closed", why };
+        return fail(fault("handle", why, "", RESTORE));
+      }
+      case "threw": {
+        const why = said(ran.error);
+        if (!isClosed()) life = { kind: "poisoned", why };
+        return fail(fault("panic", `the core trapped: ${why}`, "", RESTORE));
+      }
+      default:
+        return never(ran);
     }
   }
 
   return {
     step: (event) => {
-      if (life.kind === "open" && weight(event) > EVENT_LIMIT_BYTES) {
-        return fail(fault("full", `an event is over ${EVENT_LIMIT_BYTES} bytes`));
-      }
+      if (life.kind !== "open") return fail(refusal(life));
       // Reading it anew also puts its fields in one order, so that equal events give equal bytes.
       const read = eventFromJson(event);
-      return read.ok ? call((instance) => instance.step(read.value)) : read;
+      if (!read.ok) return read;
+      if (weight(read.value) > EVENT_LIMIT_BYTES) {
+        return fail(fault("full", `an event is over EVENT_LIMIT_BYTES (${EVENT_LIMIT_BYTES})`));
+      }
+      return call((instance) => instance.step(read.value));
     },
     snapshot: () => call((instance) => instance.snapshot()),
     close: () => {
-      if (life.kind === "open") life = { kind: "dead", why: "the session was closed" };
+      life = { kind: "closed", why: "the session was closed" };
     },
   };
 }
@@ -48,14 +64,33 @@ const RESTORE = "restore the last snapshot";
 
 type Life =
   | { readonly kind: "open"; readonly instance: Instance }
+  | { readonly kind: "running" }
   | { readonly kind: "poisoned"; readonly why: string }
-  | { readonly kind: "dead"; readonly why: string };
+  | { readonly kind: "closed"; readonly why: string };
 
-/** A lower bound of what an event takes on the wire: a UTF-16 unit takes at least one byte. */
+function refusal(life: Exclude<Life, { readonly kind: "open" }>): Fault {
+  switch (life.kind) {
+    case "running":
+      return fault("busy", "a call was made during another", "", "wait until it has answered");
+    case "poisoned":
+      return fault("poison", `it trapped earlier: ${life.why}`, "", RESTORE);
+    case "closed":
+      return fault("handle", life.why, "", RESTORE);
+    default:
+      return never(life);
+  }
+}
+
+/** What a trap says of itself; anything at all can be thrown, and may say nothing. */
+function said(error: unknown): string {
+  return error instanceof Error ? `${error.name}: ${error.message}` : typeof error;
+}
+
+/** What an event takes on the wire, at the least. */
 function weight(value: unknown): number {
-  if (typeof value === "string") return value.length;
-  if (typeof value !== "object" || value === null) return 0;
-  let sum = 0;
-  for (const part of Object.values(value)) sum += weight(part);
-  return sum;
+  if (typeof value === "string") return Buffer.byteLength(value);
+  if (typeof value !== "object" || value === null) return 1;
+  let sumBytes = 0;
+  for (const part of Object.values(value)) sumBytes += weight(part);
+  return sumBytes;
 }

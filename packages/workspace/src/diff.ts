@@ -204,7 +204,7 @@ function quoted(name: string): string {
     const octal = byte < 32 || byte > 126;
     if (escaped !== undefined || octal) plain = false;
     text +=
-      escape ?? (octal ? `\\${byte.toString(8).padStart(3, "0")}` : String.fromCharCode(byte));
+      escaped ?? (octal ? `\\${byte.toString(8).padStart(3, "0")}` : String.fromCharCode(byte));
   }
   return plain ? name : `"${text}"`;
 }

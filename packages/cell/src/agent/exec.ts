@@ -67,6 +67,11 @@ export class Commands {
     this.#pipes = new Pipes(join(options.directory, "pipes"), makePipes);
   }
 
+  /** Where outputs and pipes are. */
+  get directory(): string {
+    return this.#options.directory;
+  }
+
   /** Kills what the agent of before left running, and makes the directories. Fault: `io`. */
   static async open(options: CommandsOptions): Promise<Result<Commands>> {
     const commands = new Commands(options);

@@ -1,0 +1,52 @@
+/** What can be made to go wrong at a step. */
+export type CrashKind =
+  /** The driver's process dies, and another one takes the session up. */
+  | "driver"
+  /** Another driver takes the session up although this one lives: it does not know that it is old. */
+  | "split"
+  /** The agent's process dies with all that it runs; of its disk, what was not synced is lost or torn. */
+  | "agent"
+  /** The same, and the cell's disk is lost with it. */
+  | "spool"
+  /** The cell is gone for good. */
+  | "cell"
+  /** The link breaks; both ends live. */
+  | "link";
+
+export const CRASH_KINDS: readonly CrashKind[] = [
+  "driver",
+  "split",
+  "agent",
+  "spool",
+  "cell",
+  "link",
+];
+
+export type Crash = { readonly kind: CrashKind; readonly step: number };
+
+/** One run: all that happens in it follows from this. */
+export type Case = {
+  readonly scenario: string;
+  readonly seed: number;
+  readonly crashes: readonly Crash[];
+};
+
+/** Writes a case as `exec/7/driver@12+agent@40`. */
+export function caseText({ scenario, seed, crashes }: Case): string {
+  const told = crashes.map(({ kind, step }) => `${kind}@${step}`).join("+");
+  return `${scenario}/${seed}/${told}`;
+}
+
+/** Reads what `caseText` wrote. */
+export function parseCase(text: string): Case {
+  const [scenario = "", seed = "0", told = ""] = text.split("/");
+  const crashes = told.split("+").filter((each) => each !== "");
+  return { scenario, seed: Number(seed), crashes: crashes.map(parseCrash) };
+}
+
+function parseCrash(text: string): Crash {
+  const [name, step] = text.split("@");
+  const kind = CRASH_KINDS.find((each) => each === name);
+  if (kind === undefined || step === undefined) throw new Error(`not a crash: ${text}`);
+  return { kind, step: Number(step) };
+}

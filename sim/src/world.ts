@@ -1,0 +1,121 @@
+import type { Action, ActionId, Message, Outcome } from "@dev/protocol";
+import { encodeAction, encodeEvent } from "@dev/protocol";
+import type { Ask } from "@dev/model";
+
+/** A promise of the system's, by what its breach would be. */
+export type Promised =
+  /** No effect happens twice. */
+  | "doubled"
+  /** No effect begins before its dispatch is durable. */
+  | "undispatched"
+  /** What could be known is told: no result is lost, and `unknown` is said only of what nobody can know. */
+  | "lost"
+  /** Nothing is said to have happened that did not. */
+  | "invented"
+  /** An id means one action for ever, and its life in the ledger is a legal one. */
+  | "ledger"
+  /** The model sees a well-formed conversation that only grows. */
+  | "conversation"
+  /** The session goes on to its end. */
+  | "stuck"
+  /** Replaying the journal gives the same actions and the same bytes. */
+  | "replay"
+  /** Nothing throws; no fault is met that nothing caused. */
+  | "trouble";
+
+export type Breach = { readonly promise: Promised; readonly what: string };
+
+/**
+ * The world that effects happen in, as someone sees it who sees everything: what really happened, and
+ * what is durable where. Nothing in it is ever lost; the system under test reads only its files.
+ */
+export class World {
+  readonly files: Map<string, string> = new Map();
+  readonly breaches: Breach[] = [];
+  /** What really came of each effect that came to its end. */
+  readonly outcomes: Map<ActionId, Outcome> = new Map();
+  /** Effects that nobody can know the end of: their agent died while they ran. */
+  readonly unknowable: Set<ActionId> = new Set();
+  /** Spools that do not exist any more. */
+  readonly lostSpools: Set<string> = new Set();
+  /** What somebody asked to stop. */
+  readonly stopped: Set<ActionId> = new Set();
+  readonly happened: Set<ActionId> = new Set();
+  readonly began: Set<ActionId> = new Set();
+  /** The spool under which each action has a durable dispatch. */
+  readonly dispatched: Map<ActionId, string> = new Map();
+  readonly answered: Set<ActionId> = new Set();
+  readonly #minted = new Map<ActionId, Uint8Array>();
+  #told: Ask | null = null;
+
+  breach(promise: Promised, what: string): void {
+    this.breaches.push({ promise, what });
+  }
+
+  /** A ledger's line is durable that mints this action. */
+  mint(action: Action): void {
+    const bytes = encodeAction(action);
+    const known = this.#minted.get(action.id);
+    if (known !== undefined && Buffer.compare(known, bytes) !== 0) {
+      this.breach("ledger", `action ${action.id} is minted again, and is another one`);
+    }
+    this.#minted.set(action.id, bytes);
+  }
+
+  /** An agent is asked to perform this. */
+  ask(action: Action): void {
+    const known = this.#minted.get(action.id);
+    if (known === undefined || Buffer.compare(known, encodeAction(action)) !== 0) {
+      this.breach("ledger", `a cell is asked for action ${action.id}, and the ledger's is another`);
+    }
+  }
+
+  begin(id: ActionId, repeatable: boolean): void {
+    if (!this.dispatched.has(id)) {
+      this.breach("undispatched", `effect ${id} begins, and has no durable dispatch`);
+    }
+    if (this.began.has(id) && !repeatable) this.breach("doubled", `effect ${id} begins again`);
+    this.began.add(id);
+  }
+
+  happen(id: ActionId): void {
+    if (this.happened.has(id)) this.breach("doubled", `effect ${id} happens again`);
+    this.happened.add(id);
+  }
+
+  /** A model is asked: what it is sent must go on from what was sent before, across restarts too. */
+  hear(ask: Ask): void {
+    const before = this.#told;
+    this.#told = ask;
+    const flaw = flawIn(ask.messages);
+    if (flaw !== null) this.breach("conversation", flaw);
+    if (before === null) return;
+    const head = ask.messages.slice(0, before.messages.length);
+    const same =
+      JSON.stringify([head, ask.prelude, ask.tools, ask.model]) ===
+      JSON.stringify([before.messages, before.prelude, before.tools, before.model]);
+    if (!same) this.breach("conversation", "what the model had been sent before has changed");
+  }
+}
+
+/** Why a provider would refuse these messages: each call has one result, right behind it, in order. */
+function flawIn(messages: readonly Message[]): string | null {
+  let waiting: readonly string[] = [];
+  for (const [index, message] of messages.entries()) {
+    if (message.kind === "tool") {
+      if (message.ref !== waiting[0]) return `message ${index} answers ${message.ref}, out of order`;
+      waiting = waiting.slice(1);
+      continue;
+    }
+    if (waiting.length > 0) return `message ${index} comes before the result of ${waiting[0]}`;
+    if (message.kind === "assistant") waiting = message.calls.map(({ ref }) => ref);
+  }
+  return waiting.length > 0 ? `the call ${waiting[0]} has no result` : null;
+}
+
+export function sameOutcome(a: Outcome, b: Outcome): boolean {
+  const [first, second] = [a, b].map((outcome) =>
+    encodeEvent({ kind: "exec", id: 1 as ActionId, outcome }),
+  );
+  return first !== undefined && second !== undefined && Buffer.compare(first, second) === 0;
+}
