@@ -1,5 +1,6 @@
 import { type Fault, type FaultCode, fault } from "@dev/protocol";
 import { display } from "./display.ts";
+import { fieldsOf } from "./json.ts";
 import type { Provider } from "./router.ts";
 
 /** A fault of one try, and whether the same request may fare better in a while. */
@@ -183,8 +184,4 @@ function parseError(body: string): ProviderError | null {
 
 function isStatus(value: number): boolean {
   return Number.isInteger(value) && value >= 400 && value <= 599;
-}
-
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> | null {
-  return value !== null && typeof value === "object" ? (value as Record<string, unknown>) : null;
 }

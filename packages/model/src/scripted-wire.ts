@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { type Fields, fieldsOf, listOf, textOf } from "./json.ts";
 import type {
   ScriptedCall,
   ScriptedMessage,
@@ -6,7 +7,6 @@ import type {
   ScriptedRequest,
   ScriptedUsage,
 } from "./script.ts";
-import { type Fields, fieldsOf, listOf, textOf } from "./wires/json.ts";
 
 /** Of a text, what one piece of a stream carries. */
 const PIECE_UNITS = 24;

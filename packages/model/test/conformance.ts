@@ -1,7 +1,7 @@
 import { describe } from "vitest";
 import { connections, faults, secrets } from "./conformance/faults.ts";
 import type { WireNotation } from "./conformance/notation.ts";
-import { breaks, replies } from "./conformance/replies.ts";
+import { breaks, replies, silences } from "./conformance/replies.ts";
 import { limits, requests } from "./conformance/requests.ts";
 import { stops, tries } from "./conformance/tries.ts";
 
@@ -11,6 +11,7 @@ export type { Spoken, WireNotation } from "./conformance/notation.ts";
 export function wireConformance(name: string, notation: WireNotation): void {
   describe(`${name}: replies`, () => replies(notation));
   describe(`${name}: streams that break`, () => breaks(notation));
+  describe(`${name}: silence`, () => silences(notation));
   describe(`${name}: faults`, () => faults(notation));
   describe(`${name}: connections`, () => connections(notation));
   describe(`${name}: secrets`, () => secrets(notation));

@@ -76,6 +76,8 @@ export type Asking = {
   readonly onDelta?: (delta: Delta) => void;
   readonly onAttempt?: (attempt: number) => void;
   readonly onSleep?: () => void;
+  /** Awaited between the answer and the closing of the router, which drops every connection. */
+  readonly before?: Promise<void>;
 };
 
 /** Asks a provider named `test` once, through a router of its own. */
@@ -108,6 +110,7 @@ export async function askOnce(asking: Asking): Promise<Asked> {
       },
       signal,
     );
+    await asking.before;
     return { ...answered, deltas, attempts, waits };
   } finally {
     router.close();

@@ -31,7 +31,9 @@ const NOTATION: WireNotation = {
     delta({ role: "assistant", content: "" }),
     delta({ reasoning_content: spoken.reasoning.slice(0, 5) }),
     delta({ reasoning_content: spoken.reasoning.slice(5) }),
-    ...Array.from(spoken.text, (letter) => delta({ content: letter })),
+    ...[0, 9, 18].map((at) =>
+      delta({ content: spoken.text.slice(at, at === 18 ? undefined : at + 9) }),
+    ),
     ...spoken.calls.map((call, index) =>
       delta({ tool_calls: [toolCall(call.ref, call.name, call.json.slice(0, 9), index)] }),
     ),
@@ -209,4 +211,28 @@ test("a finish reason that reports a failure is a fault", async () => {
 test("an error behind the finish takes nothing from the answer", async () => {
   const { answer } = await hear(delta({ content: "x" }, "stop"), NOTATION.error("x", "late"));
   expect(answer).toMatchObject({ kind: "reply", text: "x" });
+});
+
+test("a message of reasoning alone is not sent back, for providers refuse what is left of it", async () => {
+  await using endpoint = await openEndpoint((response) => void response.writeHead(501).end());
+  const messages = [
+    { kind: "user", text: "hi", images: [] },
+    { kind: "assistant", text: "", reasoning: "hm", calls: [] },
+    { kind: "user", text: "", images: [{ mediaType: "image/png", data: "aGk=" }] },
+  ] as const;
+  await askOnce({ wire: "openai-chat", url: endpoint.url, ask: { messages, effort: "low" } });
+  expect(JSON.parse(endpoint.bodies[0] ?? "")).toEqual({
+    model: "some/model",
+    stream: true,
+    stream_options: { include_usage: true },
+    reasoning_effort: "low",
+    messages: [
+      { role: "system", content: "You are Dev." },
+      { role: "user", content: "hi" },
+      {
+        role: "user",
+        content: [{ type: "image_url", image_url: { url: "data:image/png;base64,aGk=" } }],
+      },
+    ],
+  });
 });

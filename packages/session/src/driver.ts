@@ -105,8 +105,9 @@ export class Driver {
 
   /**
    * Goes on where the session stopped, then runs the prompt where one is given, and answers with how
-   * the last turn ended. Aborting cancels the turn in flight. After a fault the session is whole:
-   * it can be opened again, and goes on from there. Fault `usage`: there is nothing to go on with.
+   * the last turn ended: with no prompt, and nothing to go on with, the one that ended before. Aborting
+   * cancels the turn in flight. After a fault the session is whole: it can be opened again, and goes on
+   * from there. Fault `usage`: the session has had no turn at all.
    */
   async run(prompt: Prompt | null, signal: AbortSignal): Promise<Result<TurnEnd>> {
     const stop = (): void => {
@@ -128,8 +129,8 @@ export class Driver {
     } finally {
       signal.removeEventListener("abort", stop);
     }
-    const end = this.#ends.at(-1);
-    if (end !== undefined) return ok(end);
+    const end = this.#ends.at(-1) ?? (prompt === null ? this.#recovered.last : null);
+    if (end !== null) return ok(end);
     return fail(
       fault("usage", "the session has nothing to go on with", this.session, "give a prompt"),
     );

@@ -11,6 +11,7 @@ import type {
   Store,
 } from "@dev/store";
 import { Conversations } from "./conversation.ts";
+import type { TurnEnd } from "./progress.ts";
 import { Tallies } from "./tally.ts";
 
 /** A session as it stood when its last driver stopped. */
@@ -25,6 +26,8 @@ export type Recovered = {
   /** What had no end yet and is waited for no more: its turn has ended. */
   readonly stale: readonly OpenAction[];
   readonly tallies: Tallies;
+  /** How the last turn ended that did: whoever was to be told may have died first. */
+  readonly last: TurnEnd | null;
 };
 
 export type OpenAction = {
@@ -61,12 +64,14 @@ export async function recover(
   for (const { action } of ledger.value) {
     if (action.op.kind === "model") conversations.take(action);
   }
+  const tallies = tallied(journal.value, ledger.value);
   return ok({
     core: opened.value,
     sequence: row.sequence,
     modes: modes(journal.value),
     conversations,
-    tallies: tallied(journal.value, ledger.value),
+    tallies,
+    last: lastEnd(row, ledger.value, tallies),
     ...unfinished(ledger.value),
   });
 }
@@ -85,6 +90,17 @@ function tallied(journal: readonly JournalEntry[], ledger: readonly LedgerEntry[
     if (turn !== undefined) tallies.take(turn, event);
   }
   return tallies;
+}
+
+function lastEnd(
+  row: SessionRow,
+  ledger: readonly LedgerEntry[],
+  tallies: Tallies,
+): TurnEnd | null {
+  const last = ledger.findLast(
+    ({ action, lines }) => action.op.kind === "done" && lines.at(-1)?.state === "completed",
+  );
+  return last?.action.op.kind === "done" ? tallies.end(row.id, last.action.op) : null;
 }
 
 function openCoreSession(core: Core, row: SessionRow, save: Save | null): Result<CoreSession> {

@@ -1,6 +1,6 @@
 import type { Call } from "@dev/protocol";
+import { fieldsOf } from "../json.ts";
 import { parseCall } from "../tools.ts";
-import { fieldsOf } from "./json.ts";
 
 /** The calls of a reply, put together from the pieces in which they come. */
 export type CallPieces = {

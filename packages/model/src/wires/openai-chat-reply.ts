@@ -1,9 +1,9 @@
 import { type Call, type ModelAnswer, NO_USAGE, type Usage } from "@dev/protocol";
+import { type Fields, fieldsOf, listOf, textOf } from "../json.ts";
 import type { RouterLimits } from "../limit.ts";
 import { readProviderError } from "../provider-fault.ts";
 import type { Ask, Delta } from "../router.ts";
 import { type CallPieces, openCallPieces } from "./call-pieces.ts";
-import { type Fields, fieldsOf, listOf, textOf } from "./json.ts";
 import type { Reply, Step } from "./wire.ts";
 
 type ReplyAnswer = ModelAnswer & { readonly kind: "reply" };

@@ -11,6 +11,7 @@ export function faults({ wire, text, error, codes }: WireNotation): void {
     [400, error("x", "no such parameter").replace(/^data: /, ""), "bad_request"],
     [400, error(codes.overflow, "too long").replace(/^data: /, ""), "context_overflow"],
     [401, "{}", "unauthorized"],
+    [401, '{"error":{"type":"invalid_request_error"}}', "unauthorized"],
     [403, "forbidden", "unauthorized"],
     [404, '{"error":{"message":"no such model"}}', "bad_request"],
     [413, "<html>nginx</html>", "context_overflow"],

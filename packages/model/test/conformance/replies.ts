@@ -60,7 +60,8 @@ export function replies({ wire, stream, whole }: WireNotation): void {
       streaming(...stream({ ...SAID, calls, stop: "length" })),
     );
     const { answer } = await askOnce({ wire, url: endpoint.url });
-    expect(answer).toMatchObject({ calls: [{ op: { kind: "invalid", arguments: "" } }] });
+    const reason = expect.stringContaining("the reply ended before they were whole");
+    expect(answer).toMatchObject({ calls: [{ op: { kind: "invalid", arguments: "", reason } }] });
   });
 
   test("a refusal is a reply that says so", async () => {
@@ -101,15 +102,49 @@ export function breaks({ wire, stream, finishedBy, text }: WireNotation): void {
     expect(answer).toMatchObject({ kind: "failed", partial: "so far so good" });
   });
 
+  test("a connection that is reset in the middle is a cut", async () => {
+    await using endpoint = await openEndpoint((response) => {
+      response.writeHead(200, events);
+      response.write(text("so "), () => response.socket?.resetAndDestroy());
+    });
+    const asked = await askOnce({ wire, url: endpoint.url });
+    expect(faultOf(asked).code).toBe("cut");
+    expect(asked.attempts).toHaveLength(1);
+  });
+
+  test("data that is no JSON is garbled, and is shown", async () => {
+    await using endpoint = await openEndpoint(streaming(text("hm"), "data: {oops\u001b[2J\n\n"));
+    const { answer } = await askOnce({ wire, url: endpoint.url });
+    expect(answer).toMatchObject({ fault: { code: "garbled" }, partial: "hm" });
+    expect(JSON.stringify(answer)).toContain("{oops");
+    expect(JSON.stringify(answer)).not.toContain("\\u001b");
+  });
+}
+
+export function silences({ wire, stream, finishedBy, text }: WireNotation): void {
   test("a stream that falls silent is given up, with what had arrived", async () => {
     await using endpoint = await openEndpoint((response) => {
       response.writeHead(200, events);
       response.write(text("well, "));
     });
-    const asked = await askOnce({ wire, url: endpoint.url, limits: { idleMs: 40 } });
+    const { url, dropped: before } = endpoint;
+    const asked = await askOnce({ wire, url, limits: { idleMs: 40 }, before });
     expect(asked.answer).toMatchObject({ fault: { code: "silent" }, partial: "well, " });
     expect(asked.attempts).toHaveLength(1);
-    await endpoint.dropped;
+  });
+
+  test("a slow stream is not a silent one", async () => {
+    await using endpoint = await openEndpoint((response) => {
+      response.writeHead(200, events);
+      const pieces = [...stream(SAID)];
+      const timer = setInterval(() => {
+        const piece = pieces.shift();
+        if (piece !== undefined) response.write(piece);
+        else response.end(() => clearInterval(timer));
+      }, 60);
+    });
+    const asked = await askOnce({ wire, url: endpoint.url, limits: { idleMs: 500 } });
+    expect(asked.answer).toEqual(HEARD);
   });
 
   test("a finished answer does not wait for a stream that never ends", async () => {
@@ -132,13 +167,5 @@ export function breaks({ wire, stream, finishedBy, text }: WireNotation): void {
     const asked = await askOnce({ wire, url: endpoint.url, limits });
     expect(faultOf(asked)).toMatchObject({ code: "silent" });
     expect(faultOf(asked).message).toContain("did not end within 0.08 s");
-  });
-
-  test("data that is no JSON is garbled, and is shown", async () => {
-    await using endpoint = await openEndpoint(streaming(text("hm"), "data: {oops\u001b[2J\n\n"));
-    const { answer } = await askOnce({ wire, url: endpoint.url });
-    expect(answer).toMatchObject({ fault: { code: "garbled" }, partial: "hm" });
-    expect(JSON.stringify(answer)).toContain("{oops");
-    expect(JSON.stringify(answer)).not.toContain("\\u001b");
   });
 }
