@@ -9,9 +9,12 @@ const reply = (text: string, ...calls: readonly [string, unknown][]) => ({
 });
 
 test("the last message goes to stdout alone, and progress to stderr", async () => {
-  desk = await openDesk([reply("let me see", ["read", { path: "a.txt" }]), reply("it says hello")], {
-    "a.txt": "hello\n",
-  });
+  desk = await openDesk(
+    [reply("let me see", ["read", { path: "a.txt" }]), reply("it says hello")],
+    {
+      "a.txt": "hello\n",
+    },
+  );
   const ran = await desk.run(["exec", "what does it say?"]);
   expect(ran).toMatchObject({ code: 0, stdout: "it says hello\n" });
   expect(ran.stderr).toContain("✓ read a.txt");

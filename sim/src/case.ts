@@ -11,7 +11,9 @@ export type CrashKind =
   /** The cell is gone for good. */
   | "cell"
   /** The link breaks; both ends live. */
-  | "link";
+  | "link"
+  /** Nothing crashes: the person stops what is being done. */
+  | "stop";
 
 export const CRASH_KINDS: readonly CrashKind[] = [
   "driver",
@@ -20,6 +22,7 @@ export const CRASH_KINDS: readonly CrashKind[] = [
   "spool",
   "cell",
   "link",
+  "stop",
 ];
 
 export type Crash = { readonly kind: CrashKind; readonly step: number };

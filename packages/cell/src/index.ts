@@ -1,11 +1,6 @@
-export * from "./agent/agent.ts";
-export type { Clock } from "./agent/clock.ts";
-export type { Disk } from "./agent/disk.ts";
-export * from "./agent/log.ts";
-export * from "./agent/spool.ts";
 export * from "./limits.ts";
 export * from "./link.ts";
-export * from "./vendor.ts";
-export type { Opening } from "./wire.ts";
 export * from "./probe.ts";
+export * from "./vendor.ts";
 export * from "./vendors/registry.ts";
+export type { Opening } from "./wire.ts";

@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import type { Duplex } from "node:stream";
 import {
   type Action,
@@ -15,8 +16,8 @@ import {
   fault,
   isEffect,
   ok,
-  type RpcResponse,
   type Result,
+  type RpcResponse,
 } from "@dev/protocol";
 import type { Boundary, Link, OnOutput } from "./vendor.ts";
 import {
@@ -143,6 +144,8 @@ class LinkWire {
     // The agent alone knows whether it has begun: so it is asked even when it was cancelled before.
     const cancel = () => this.tell(METHODS.cancel, [action.id]);
     if (signal.aborted) cancel();
+    // One signal may stop all that is under way: many listeners are no leak here.
+    setMaxListeners(0, signal);
     signal.addEventListener("abort", cancel, { once: true });
     const body = await answered;
     signal.removeEventListener("abort", cancel);
@@ -159,7 +162,9 @@ class LinkWire {
   /** Sends what has no answer; to a lost link it goes nowhere. */
   tell(method: number, ids: readonly ActionId[]): void {
     if (this.#lost !== null) return;
-    this.#stream.write(requestFrame(method, 0, encodeShape(IDS, { ids: ids.map((id) => ({ id })) })));
+    this.#stream.write(
+      requestFrame(method, 0, encodeShape(IDS, { ids: ids.map((id) => ({ id })) })),
+    );
   }
 
   async close(): Promise<void> {
@@ -199,20 +204,26 @@ class LinkWire {
     for (const message of this.#reader.push(chunk)) {
       if (this.#lost !== null) return;
       const response = message.ok ? decodeResponse(message.value) : message;
-      if (!response.ok) return this.lose(lost(`the link is garbled: ${response.fault.message}`));
-      this.#take(response.value);
+      if (response.ok) this.#take(response.value);
+      else this.lose(lost(`the link is garbled: ${response.fault.message}`));
     }
   }
 
   #take({ status, promise, body }: RpcResponse): void {
     const waiting = this.#waiting.get(promise);
     if (waiting === undefined) return;
-    if (status === STATUSES.interim) return waiting.interim(body);
+    if (status === STATUSES.interim) {
+      waiting.interim(body);
+      return;
+    }
     this.#waiting.delete(promise);
-    if (status === STATUSES.done) return waiting.answer(ok(body));
-    const refusal = readAs(FAULT, body);
-    waiting.answer(fail(refusal.ok ? refusal.value : lost(`the agent answered ${status}`)));
+    waiting.answer(status === STATUSES.done ? ok(body) : fail(refusalOf(status, body)));
   }
+}
+
+function refusalOf(status: number, body: Uint8Array): Fault {
+  const refusal = readAs(FAULT, body);
+  return refusal.ok ? refusal.value : lost(`the agent answered with status ${status}`);
 }
 
 function lost(message: string): Fault {

@@ -16,6 +16,7 @@ import { join } from "node:path";
 import type { Digest, Expect, Outcome, ReadResult, Result, WriteResult } from "@dev/protocol";
 import { expect, test } from "vitest";
 import {
+  CHANGE_LIMIT_BYTES,
   commit,
   FILE_LIMIT_BYTES,
   judge,
@@ -84,7 +85,11 @@ test("a read gives the lines asked for, and tells of the whole file", async () =
   expect(resultOf(await desk.read("f", 2)).text).toBe("two\r\nthree");
   expect(resultOf(await desk.read("f", 0, 1)).text).toBe("one\n");
   expect(resultOf(await desk.read("f", 3, 99)).text).toBe("three");
-  expect(resultOf(await desk.read("f", 7, 9))).toMatchObject({ text: "", lineCount: 3, cut: false });
+  expect(resultOf(await desk.read("f", 7, 9))).toMatchObject({
+    text: "",
+    lineCount: 3,
+    cut: false,
+  });
   expect(faultOf(await desk.read("f", 3, 2))).toBe("bad_call");
 });
 
@@ -140,6 +145,10 @@ test("a file above the limit is refused, not read in part", async () => {
   const desk = await files({ f: "" });
   await truncate(join(desk.root, "f"), FILE_LIMIT_BYTES + 1);
   expect(faultOf(await desk.read("f"))).toBe("too_large");
+  await truncate(join(desk.root, "f"), CHANGE_LIMIT_BYTES + 1);
+  expect(codeOf(await desk.write("f", "x"))).toBe("too_large");
+  expect(codeOf(await desk.write("g", "x".repeat(CHANGE_LIMIT_BYTES + 1)))).toBe("too_large");
+  expect(await readdir(desk.root)).toEqual(["f"]);
 });
 
 test("a write makes the directories above it, and tells what it did", async () => {

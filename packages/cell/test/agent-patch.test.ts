@@ -1,11 +1,11 @@
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Change, Edit, Result } from "@dev/protocol";
 import { createTwoFilesPatch } from "diff";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { applyEdits } from "../src/agent/edit.ts";
-import { commit, type Prepared, prepare } from "../src/agent/files.ts";
+import { commit, prepare } from "../src/agent/files.ts";
 import { applyHunks, parseDiff } from "../src/agent/hunk.ts";
 import { countChanges, latin1 } from "../src/agent/lines.ts";
 import { Tree } from "../src/agent/tree.ts";
@@ -144,7 +144,16 @@ test("a diff whose counts are not those of its lines was cut, and is refused", a
 });
 
 test("a diff of a second file, or one that deletes the file, is refused", async () => {
-  const second = ["@@ -1 +1 @@", "-a", "+A", "--- a/other", "+++ b/other", "@@ -1 +1 @@", "-x", "+y"];
+  const second = [
+    "@@ -1 +1 @@",
+    "-a",
+    "+A",
+    "--- a/other",
+    "+++ b/other",
+    "@@ -1 +1 @@",
+    "-x",
+    "+y",
+  ];
   expect(await diff("a\nb\n", ...second)).toBe("bad_call");
   const away = ["--- a/file", "+++ /dev/null", "@@ -1 +0,0 @@", "-a"];
   expect(await diff("a\n", ...away)).toBe("unsupported");

@@ -82,7 +82,10 @@ export async function bundleAgent(
   const path = join(directory, "agent.mjs");
   const { output } = await bundle.write({ file: path, format: "esm", codeSplitting: false });
   await bundle.close();
-  return { path, modules: output.flatMap((chunk) => ("moduleIds" in chunk ? chunk.moduleIds : [])) };
+  return {
+    path,
+    modules: output.flatMap((chunk) => ("moduleIds" in chunk ? chunk.moduleIds : [])),
+  };
 }
 
 export type Running = {

@@ -45,7 +45,7 @@ export function vendorContract(subject: Subject): void {
   const here = subject.uid === undefined ? driverHere(subject.vendor, options) : apart();
   const ground: Ground = {
     subject,
-    home: options.home,
+    home: join(options.home, subject.vendor),
     vendor: here.vendor,
     spec: () => specIn(base, {}, subject.uid),
     apart,

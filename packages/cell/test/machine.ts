@@ -66,9 +66,17 @@ export function optionsIn(base: string, rest: Partial<VendorOptions> = {}): Vend
   };
 }
 
+/** A new id; whatever a failed test leaves running of its cell ends with the file. */
 export function newId(): CellId {
-  return cellId(Date.now(), randomBytes(10));
+  const id = cellId(Date.now(), randomBytes(10));
+  ids.push(id);
+  return id;
 }
+
+const ids: CellId[] = [];
+afterAll(() => {
+  for (const pid of ids.flatMap(processesOf)) process.kill(pid, "SIGKILL");
+});
 
 export function specIn(base: string, rest: Partial<CellSpec> = {}, uid?: number): CellSpec {
   const workspace = mkdtempSync(join(base, "workspace-"));
@@ -77,30 +85,50 @@ export function specIn(base: string, rest: Partial<CellSpec> = {}, uid?: number)
 }
 
 /** Whoever asks a vendor: in this process, or in one that can be killed. */
-export type Driver = { readonly vendor: Vendor; readonly kill: () => Promise<void> };
+export type Driver = {
+  readonly vendor: Vendor;
+  readonly pid: number;
+  readonly kill: () => Promise<void>;
+};
 
 export function driverHere(name: string, options: VendorOptions): Driver {
   const stop = new AbortController();
   const vendor = openVendor(name, options, stop.signal);
   if (!vendor.ok) throw new Error(vendor.fault.message);
-  return { vendor: vendor.value, kill: async () => stop.abort() };
+  return { vendor: vendor.value, pid: process.pid, kill: async () => stop.abort() };
 }
 
+/** What a driver's process gets besides: variables, and an open descriptor of its own. */
+export type Inheritance = {
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly leak?: { readonly from: number; readonly to: number };
+};
+
 /** The same vendor in a process of its own; with `uid`, one of a user that is nobody. */
-export function driverApart(name: string, options: VendorOptions, uid?: number): Driver {
-  const identity = uid === undefined ? {} : { uid, gid: uid };
+export function driverApart(
+  name: string,
+  options: VendorOptions,
+  uid?: number,
+  { environment, leak }: Inheritance = {},
+): Driver {
+  const stdio: (number | "pipe" | "inherit" | "ignore")[] = ["pipe", "pipe", "inherit"];
+  while (leak !== undefined && stdio.length < leak.to) stdio.push("ignore");
+  if (leak !== undefined) stdio.push(leak.from);
   const child = spawn(process.execPath, [driverBundle, name, JSON.stringify(options)], {
-    stdio: ["pipe", "pipe", "inherit"],
+    stdio,
     cwd: "/",
-    ...identity,
+    env: { ...process.env, ...environment },
+    ...(uid === undefined ? {} : { uid, gid: uid }),
   });
+  const { stdin, stdout } = child;
+  if (stdin === null || stdout === null) throw new Error("a driver without pipes");
   const waiting = new Map<number, { answer: (value: unknown) => void; progress: Progress }>();
   let last = 0;
   const ask = (call: Call, progress: Progress = () => undefined): Promise<unknown> =>
     new Promise((answer) => {
       last += 1;
       waiting.set(last, { answer, progress });
-      child.stdin.write(`${JSON.stringify({ ...call, seq: last })}\n`);
+      stdin.write(`${JSON.stringify({ ...call, seq: last })}\n`);
     });
   const linked = (value: unknown): Observation => {
     const observation = value as Observation;
@@ -117,7 +145,7 @@ export function driverApart(name: string, options: VendorOptions, uid?: number):
     const result = (await ask(call, progress)) as Result<unknown>;
     return result.ok ? { ok: true, value: linked(result.value) } : result;
   };
-  createInterface({ input: child.stdout }).on("line", (line) => {
+  createInterface({ input: stdout }).on("line", (line) => {
     const told = JSON.parse(line) as Told;
     const one = waiting.get(told.seq);
     if (told.kind === "progress") one?.progress(linked(told.value));
@@ -132,6 +160,7 @@ export function driverApart(name: string, options: VendorOptions, uid?: number):
       hibernate: (id) => observed({ call: "hibernate", id }),
       delete: (id) => observed({ call: "delete", id }),
     },
+    pid: child.pid ?? 0,
     kill: () => killed(child),
   };
 }
@@ -218,13 +247,14 @@ export function ranOf(answer: Result<EffectEvent>): Ran {
 export function processesOf(id: CellId): readonly number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
-    .filter((pid) => environmentOf(pid).split("\0").includes(`DEV_CELL=${id}`))
+    .filter((pid) => told(pid, "environ").split("\0").includes(`DEV_CELL=${id}`))
     .map(Number);
 }
 
-function environmentOf(pid: string): string {
+/** A file of a process, which may end while it is looked at. */
+function told(pid: number | string, name: "environ" | "cmdline"): string {
   try {
-    return readFileSync(`/proc/${pid}/environ`, "latin1");
+    return readFileSync(`/proc/${pid}/${name}`, "latin1");
   } catch {
     return "";
   }
@@ -233,8 +263,8 @@ function environmentOf(pid: string): string {
 /** The pid of the agent itself, as the machine sees it: the one that runs the bundle. */
 export function agentOf(id: CellId): number {
   const agents = processesOf(id).filter((pid) => {
-    const argv = readFileSync(`/proc/${pid}/cmdline`, "latin1").split("\0");
-    return /node$/.test(argv[0] ?? "") && /agent\.mjs$/.test(argv[1] ?? "");
+    const [program = "", script = ""] = told(pid, "cmdline").split("\0");
+    return /node$/.test(program) && /agent\.mjs$/.test(script);
   });
   const [agent] = agents;
   if (agents.length !== 1 || agent === undefined) throw new Error(`agents of ${id}: ${agents}`);

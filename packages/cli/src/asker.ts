@@ -1,4 +1,3 @@
-import { createInterface } from "node:readline/promises";
 import type { Action } from "@dev/protocol";
 import type { Answer, Asker, Permit } from "@dev/session";
 import { printable } from "./say.ts";
@@ -15,6 +14,8 @@ export function terminalAsker(input: NodeJS.ReadStream, output: NodeJS.WriteStre
   };
   const read = async (prompt: string, signal: AbortSignal): Promise<string | null> => {
     if (signal.aborted) return null;
+    // Loaded when it is first needed: most runs ask nothing.
+    const { createInterface } = await import("node:readline/promises");
     const lines = createInterface({ input, output });
     const interrupt = (): void => {
       process.emit("SIGINT");

@@ -1,19 +1,18 @@
-import { randomBytes } from "node:crypto";
 import { realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { type Config, DEFAULT_LIMITS } from "@dev/core";
 import { OFFERED_TOOLS, toolSpecs } from "@dev/model";
 import type { Result, SessionId } from "@dev/protocol";
 import { fail, fault, ok, parseSessionId, sessionId } from "@dev/protocol";
-import { Driver, type Prompt, prelude } from "@dev/session";
-import type { Session, Store } from "@dev/store";
+import { Driver, type Prompt, prelude, type Services } from "@dev/session";
+import type { NewSession, Session, Store } from "@dev/store";
 import type { Command } from "./args.ts";
 import { EXIT, type ExitCode, exitOfEnd, exitOfFault } from "./exit.ts";
 import type { Home } from "./home.ts";
 import { loadSettings, type Settings } from "./settings.ts";
 import type { Terminal } from "./terminal.ts";
 import type { Watch } from "./watch.ts";
-import { checkModel, openStore, openWorld } from "./world.ts";
+import { checkModel, openStore, openWorld, randomBytes } from "./world.ts";
 
 type Exec = Extract<Command, { kind: "exec" }>;
 type Resume = Extract<Command, { kind: "resume" }>;
@@ -27,15 +26,11 @@ export async function exec(command: Exec, home: Home, terminal: Terminal): Promi
   const made = await begin(command, home, terminal);
   if (!made.ok) return fallen(watch, made);
   const { store, session, settings, prompt } = made.value;
-  watch.thread(session.id);
   const mode = command.mode ?? terminal.defaultMode(command.json);
+  const open = (services: Services): Promise<Result<Driver>> => Driver.begin(services, session);
   return drive(
-    { store, session, settings, home, terminal, watch, json: command.json },
-    {
-      text: prompt,
-      images: [],
-      mode,
-    },
+    { store, session, open, settings, home, terminal, watch, json: command.json },
+    { text: prompt, images: [], mode },
   );
 }
 
@@ -52,11 +47,11 @@ export async function resume(command: Resume, home: Home, terminal: Terminal): P
   if (!model.ok) return fallen(watch, model);
   const prompt = await readPrompt(command.prompt, terminal);
   if (!prompt.ok) return fallen(watch, prompt);
-  watch.thread(session.id);
   const mode = command.mode ?? terminal.defaultMode(command.json);
   const text = prompt.value ?? (endedEarly(session) ? "" : null);
+  const open = (services: Services): Promise<Result<Driver>> => Driver.open(services, session.id);
   return drive(
-    { store, session, settings: settings.value, home, terminal, watch, json: command.json },
+    { store, session, open, settings: settings.value, home, terminal, watch, json: command.json },
     text === null ? null : { text, images: [], mode },
   );
 }
@@ -68,7 +63,7 @@ function endedEarly(session: Session): boolean {
 
 type Begun = {
   readonly store: Store;
-  readonly session: Session;
+  readonly session: NewSession;
   readonly settings: Settings;
   readonly prompt: string;
 };
@@ -99,19 +94,16 @@ async function begin(command: Exec, home: Home, terminal: Terminal): Promise<Res
   const store = await openStore(home);
   if (!store.ok) return store;
   const nowMs = terminal.nowMs();
-  const id = sessionId(nowMs, randomBytes(10));
-  const created = await store.value.create({
+  const id = sessionId(nowMs, randomBytes(terminal));
+  const session = {
     id,
     createdMs: nowMs,
     directory: directory.value,
     vendor: command.cell,
     model,
     config: JSON.stringify(config),
-  });
-  if (!created.ok) return created;
-  const session = await store.value.session(id);
-  if (!session.ok) return session;
-  return ok({ store: store.value, session: session.value, settings: settings.value, prompt: text });
+  };
+  return ok({ store: store.value, session, settings: settings.value, prompt: text });
 }
 
 /** Finds a session by its id. */
@@ -129,7 +121,8 @@ export async function find(
 
 type Drive = {
   readonly store: Store;
-  readonly session: Session;
+  readonly session: NewSession;
+  readonly open: (services: Services) => Promise<Result<Driver>>;
   readonly settings: Settings;
   readonly home: Home;
   readonly terminal: Terminal;
@@ -150,8 +143,9 @@ async function drive(drive: Drive, prompt: Prompt | null): Promise<ExitCode> {
     onProgress: (progress) => watch.progress(progress),
   });
   try {
-    const driver = await Driver.open(world.services, session.id);
+    const driver = await drive.open(world.services);
     if (!driver.ok) return fallen(watch, driver);
+    watch.thread(session.id);
     try {
       const end = await driver.value.run(prompt, signal);
       if (!end.ok) return signal.aborted ? EXIT.interrupted : fallen(watch, end);

@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -56,7 +55,7 @@ export function openWorld(store: Store, options: WorldOptions): World {
     asker,
     onProgress,
     spec: (session) => specOf(session, home, onProgress),
-    newCellId: () => cellId(terminal.nowMs(), randomBytes(10)),
+    newCellId: () => cellId(terminal.nowMs(), randomBytes(terminal)),
     now: () => terminal.nowMs(),
     holder: holderName(),
     isAlive: isHolderAlive,
@@ -81,6 +80,11 @@ function keyed(
     providers[name] = { wire, baseUrl, key, keySource: variable ?? "" };
   }
   return providers;
+}
+
+/** The chance in an id: enough that no two of a person's sessions share one. */
+export function randomBytes(terminal: Terminal): Uint8Array {
+  return Uint8Array.from({ length: 10 }, () => Math.floor(terminal.random() * 256));
 }
 
 /** The provider that a model names. Faults `config`: none, or its key is not in the environment. */

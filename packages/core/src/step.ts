@@ -185,9 +185,8 @@ function said(state: State, message: AssistantMessage): State {
 
 /** How many replies of this turn in a row make just these calls, the one that is heard included. */
 function identical({ turn, agent }: State, calls: readonly Call[]): number {
-  const before = turn?.identicalCount ?? 0;
   const last = agent.messages.findLast((message) => message.kind === "assistant");
-  return before > 0 && sameCalls(last?.calls ?? [], calls) ? before + 1 : 1;
+  return sameCalls(last?.calls ?? [], calls) ? (turn?.identicalCount ?? 0) + 1 : 1;
 }
 
 /** Sends the calls of one reply out together. */

@@ -27,7 +27,7 @@ export interface Session {
 
 export type HostOptions = {
   readonly host: "native";
-  /** What one call may take, in milliseconds. */
+  /** What one call may take, in milliseconds of real time; `Infinity` for whoever keeps another time. */
   readonly deadlineMs?: number;
 };
 

@@ -9,9 +9,10 @@ export type Ran<T> =
 /**
  * Runs a synchronous call that is stopped where it stands when its time is up. The watchdog of
  * `node:vm` interrupts plain JavaScript and wasm alike, in this thread, and the call cannot catch it.
+ * Without a deadline (`Infinity`) there is no watchdog, which is a thread, and waits for its turn.
  */
 export function runWithin<T>(deadlineMs: number, call: () => T): Ran<T> {
-  const outer = Reflect.get(globalThis, SLOT);
+  if (deadlineMs === Number.POSITIVE_INFINITY) return runUnwatched(call);
   Reflect.set(globalThis, SLOT, call);
   try {
     return { kind: "done", value: ENTER.runInThisContext({ timeout: deadlineMs }) as T };
@@ -19,9 +20,18 @@ export function runWithin<T>(deadlineMs: number, call: () => T): Ran<T> {
     const code = (error as { readonly code?: unknown } | null)?.code;
     return code === "ERR_SCRIPT_EXECUTION_TIMEOUT" ? { kind: "late" } : { kind: "threw", error };
   } finally {
-    Reflect.set(globalThis, SLOT, outer);
+    Reflect.deleteProperty(globalThis, SLOT);
   }
 }
 
+function runUnwatched<T>(call: () => T): Ran<T> {
+  try {
+    return { kind: "done", value: call() };
+  } catch (error) {
+    return { kind: "threw", error };
+  }
+}
+
+// Read at once when a script is entered, so that a call within a call may use it too.
 const SLOT = Symbol.for("dev.host.call");
 const ENTER: Script = new Script('globalThis[Symbol.for("dev.host.call")]()');

@@ -7,13 +7,16 @@ import { fail, fault, ok, type Result } from "@dev/protocol";
  * damage in storage; it is no signature.
  */
 export function seal(text: string): Uint8Array {
-  const body = Buffer.from(text, "utf8");
-  const head = Buffer.alloc(HEAD_BYTES);
-  head.writeUInt32LE(MAGIC, 0);
-  head.writeUInt32LE(FRAME_VERSION, 4);
-  head.writeUInt32LE(crc32(body), 8);
-  head.writeUInt32LE(body.length, 12);
-  return Buffer.concat([head, body]);
+  const sizeBytes = Buffer.byteLength(text);
+  // Not a Buffer, whose `slice` would share what it is a part of.
+  const sealed = new Uint8Array(HEAD_BYTES + sizeBytes);
+  const frame = Buffer.from(sealed.buffer);
+  frame.write(text, HEAD_BYTES);
+  frame.writeUInt32LE(MAGIC, 0);
+  frame.writeUInt32LE(FRAME_VERSION, 4);
+  frame.writeUInt32LE(crc32(frame.subarray(HEAD_BYTES)), 8);
+  frame.writeUInt32LE(sizeBytes, 12);
+  return sealed;
 }
 
 /** Reads what `seal` wrote. Faults: `malformed` (damage), `newer_version`. */

@@ -81,16 +81,20 @@ function refusal(life: Exclude<Life, { readonly kind: "open" }>): Fault {
   }
 }
 
-/** What a trap says of itself; anything at all can be thrown, and may say nothing. */
+/** What a trap says of itself, shortened: it may quote the value that it stumbled on. */
 function said(error: unknown): string {
-  return error instanceof Error ? `${error.name}: ${error.message}` : typeof error;
+  if (!(error instanceof Error)) return typeof error;
+  return `${error.name}: ${error.message}`.slice(0, WHY_LIMIT);
 }
 
-/** What an event takes on the wire, at the least. */
+/** How much a fault quotes of a trap, in characters. */
+const WHY_LIMIT = 500;
+
+/** What an event weighs, near to what it takes on the wire: its text, and 4 bytes for each part. */
 function weight(value: unknown): number {
-  if (typeof value === "string") return Buffer.byteLength(value);
-  if (typeof value !== "object" || value === null) return 1;
-  let sumBytes = 0;
+  if (typeof value === "string") return 4 + Buffer.byteLength(value);
+  if (typeof value !== "object" || value === null) return 4;
+  let sumBytes = 4;
   for (const part of Object.values(value)) sumBytes += weight(part);
   return sumBytes;
 }

@@ -84,8 +84,6 @@ function putChild(draft: Draft, slot: Slot, value: unknown, depth: number): numb
   const { writer } = draft;
   const type = slot.type;
   if (type.kind === "object") return putShape(draft, type.of, value as Value, depth + 1);
-  // A list without elements is null, and takes no room.
-  if ((value as readonly unknown[]).length === 0) return 0;
   const list = startList(writer);
   if (type.kind === "texts") {
     for (const text of value as readonly string[]) appendText(writer, text);

@@ -9,12 +9,12 @@ import type {
   Result,
   TurnId,
 } from "@dev/protocol";
-import { fail, familyOf, fault, ok, type SessionId, turnId } from "@dev/protocol";
-import type { Claim, Session as SessionRow, SessionState, Settled } from "@dev/store";
+import { fail, familyOf, fault, isEffect, ok, type SessionId, turnId } from "@dev/protocol";
+import type { Claim, NewSession, Session as SessionRow, SessionState, Settled } from "@dev/store";
 import { Lease } from "./lease.ts";
 import { Performer } from "./performer.ts";
 import type { TurnEnd } from "./progress.ts";
-import { type OpenAction, type Recovered, recover } from "./recovery.ts";
+import { type OpenAction, type Recovered, recover, untouched } from "./recovery.ts";
 import type { Services } from "./services.ts";
 
 export type Prompt = {
@@ -78,10 +78,19 @@ export class Driver {
       conversations: recovered.conversations,
       modeOf: (turn) => this.#modes.get(turn) ?? "plan",
       onEvent: (event) => this.#deliver(event),
-      onDropped: (action) => this.#dropped.push({ action, dispatched: null }),
+      onDropped: (action) => this.#dropped.push({ action, standing: { kind: "minted" } }),
       onTrouble: (trouble) => this.#fail(trouble),
       onIdle: () => this.#wake(),
     });
+  }
+
+  /** Makes a session, and drives it. Faults: `exists`, `corrupt`. */
+  static async begin(services: Services, made: NewSession): Promise<Result<Driver>> {
+    const claim = await services.store.create(made, services.holder);
+    if (!claim.ok) return claim;
+    const row = newRow(made, services.holder);
+    const fresh = untouched(services.core, row);
+    return fresh.ok ? ok(new Driver(services, row, claim.value, fresh.value)) : fresh;
   }
 
   /** Claims a session and rebuilds it. Faults: `unknown_id`, `in_use`, `diverged`, `corrupt`, … */
@@ -160,8 +169,8 @@ export class Driver {
   async #giveUp(given: readonly OpenAction[]): Promise<Result<void>> {
     if (given.length === 0) return ok(undefined);
     const atMs = this.#services.now();
-    const settled = given.map(({ action, dispatched }): Settled => {
-      return dispatched === null
+    const settled = given.map(({ action, standing }): Settled => {
+      return standing.kind === "minted"
         ? { id: action.id, state: "refused", detail: "its turn ended before dispatch", atMs }
         : { id: action.id, state: "unknown", detail: "its turn ended before its answer", atMs };
     });
@@ -180,13 +189,15 @@ export class Driver {
       }
       const dropped = await this.#giveUp(this.#dropped.splice(0));
       if (!dropped.ok) return dropped;
-      if (this.#inbox.length > 0) continue;
+      if (this.#inbox.length > 0 || this.#dropped.length > 0) continue;
       if (this.#performer.idle || this.#trouble !== null) break;
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
     }
-    const trouble = this.#trouble;
+    // What stood in the way of a turn that was then stopped stands in nobody's way.
+    const isMoot = this.#stopping && this.#turn === null && this.#ends.length > 0;
+    const trouble = isMoot ? null : this.#trouble;
     this.#trouble = null;
     return trouble === null ? ok(undefined) : fail(trouble);
   }
@@ -225,7 +236,10 @@ export class Driver {
     const atMs = now();
     const state = stateAfter(event, minted, this.#state);
     const expect = this.#sequence;
-    const written = await store.append(this.#claim, { expect, event, minted, state, atMs });
+    const begun = minted.filter(({ op }) => !isEffect(op));
+    const dispatches = begun.map(({ id }) => ({ id, attempt: 1, spool: "", atMs }));
+    const entry = { expect, event, minted, dispatches, state, atMs };
+    const written = await store.append(this.#claim, entry);
     if (!written.ok) return written;
     this.#sequence += 1;
     this.#state = state;
@@ -236,7 +250,12 @@ export class Driver {
       this.#recovered.tallies.take(action.action.turn, event);
       onProgress({ kind: "answered", action: action.action, event });
     }
-    return this.#perform(minted.map((each) => ({ action: each, dispatched: null })));
+    return this.#perform(
+      minted.map((each) => ({
+        action: each,
+        standing: { kind: isEffect(each.op) ? "minted" : "begun" },
+      })),
+    );
   }
 
   /** The core asks a model, and so says which turn is in flight. */
@@ -262,8 +281,8 @@ export class Driver {
 
   async #performHere(batch: readonly OpenAction[]): Promise<Result<void>> {
     const { store, now } = this.#services;
-    const fresh = batch.filter(({ dispatched }) => dispatched === null);
-    const dispatches = fresh.map(({ action }) => ({
+    const minted = batch.filter(({ standing }) => standing.kind === "minted");
+    const dispatches = minted.map(({ action }) => ({
       id: action.id,
       attempt: 1,
       spool: "",
@@ -313,11 +332,17 @@ export class Driver {
   async #recordLate(action: Action, event: Event): Promise<Result<void>> {
     const detail = `late: ${JSON.stringify(event)}`.slice(0, LATE_DETAIL_LIMIT);
     const atMs = this.#services.now();
-    const settled = { id: action.id, state: "completed", detail, atMs } as const;
+    const settled = { id: action.id, state: lateState(event), detail, atMs };
     const written = await this.#services.store.settle(this.#claim, [settled]);
     if (written.ok) this.#performer.acknowledge(action.id);
     return written;
   }
+}
+
+/** The row of a session that was just made. */
+function newRow(made: NewSession, holder: string): SessionRow {
+  const { createdMs: updatedMs } = made;
+  return { ...made, updatedMs, sequence: 0, title: "", state: "new", cell: null, holder };
 }
 
 /** Of a late result, what the ledger keeps as its detail, in characters. */
@@ -333,6 +358,13 @@ function answeredId(event: Event): ActionId | null {
     default:
       return event.id;
   }
+}
+
+/** What a late event says of its action, in the ledger's words. */
+function lateState(event: Event): Settled["state"] {
+  if (!("outcome" in event)) return "completed";
+  const { kind } = event.outcome;
+  return kind === "refused" || kind === "unknown" ? kind : "completed";
 }
 
 function stateAfter(event: Event, minted: readonly Action[], before: SessionState): SessionState {

@@ -1,11 +1,11 @@
 import type { Link } from "@dev/cell";
 import type { Action, ActionId, Event, Fault, Outcome, Result, TurnId } from "@dev/protocol";
 import { type EffectOp, effectFamily, isEffect } from "@dev/protocol";
-import type { Claim, Dispatch, LedgerLine } from "@dev/store";
+import type { Claim, Dispatch } from "@dev/store";
 import type { Conversations } from "./conversation.ts";
 import type { Lease } from "./lease.ts";
 import { decide, type LayeredRule, likeness, matches } from "./policy.ts";
-import type { OpenAction } from "./recovery.ts";
+import type { OpenAction, Standing } from "./recovery.ts";
 import type { Services } from "./services.ts";
 
 export type PerformerTerms = {
@@ -64,9 +64,9 @@ export class Performer {
       this.#inFlight.set(action.id, { action, controller, link: null, late: false });
     }
     const effects = batch.filter(({ action }) => isEffect(action.op));
-    for (const { action, dispatched } of batch) {
-      if (action.op.kind === "model") this.#task(() => this.#ask(action, dispatched));
-      if (action.op.kind === "question") this.#task(() => this.#question(action, dispatched));
+    for (const { action, standing } of batch) {
+      if (action.op.kind === "model") this.#task(() => this.#ask(action, standing));
+      if (action.op.kind === "question") this.#task(() => this.#question(action, standing));
     }
     if (effects.length > 0) this.#task(() => this.#effects(effects));
   }
@@ -157,11 +157,13 @@ export class Performer {
     );
   }
 
-  async #ask(action: Action, dispatched: LedgerLine | null): Promise<void> {
+  async #ask(action: Action, standing: Standing): Promise<void> {
     const { router, onProgress } = this.#terms.services;
-    const before = dispatched?.attempt ?? 0;
-    const first = await this.#dispatch([{ id: action.id, attempt: before + 1, spool: "" }]);
-    if (!first.ok) return this.#abandon(action, first.fault);
+    const before = standing.kind === "dispatched" ? standing.attempt : 0;
+    if (standing.kind !== "begun") {
+      const first = await this.#dispatch([{ id: action.id, attempt: before + 1, spool: "" }]);
+      if (!first.ok) return this.#abandon(action, first.fault);
+    }
     onProgress({ kind: "started", action });
     const { answer, usage } = await router.ask(
       this.#terms.conversations.ask(action.agent),
@@ -178,9 +180,9 @@ export class Performer {
     this.#deliver({ kind: "model", id: action.id, answer, usage });
   }
 
-  async #question(action: Action, dispatched: LedgerLine | null): Promise<void> {
+  async #question(action: Action, standing: Standing): Promise<void> {
     const { asker, onProgress } = this.#terms.services;
-    if (dispatched === null) {
+    if (standing.kind === "minted") {
       const written = await this.#dispatch([{ id: action.id, attempt: 1, spool: "" }]);
       if (!written.ok) return this.#abandon(action, written.fault);
     }
@@ -199,8 +201,12 @@ export class Performer {
     }
     const link = linked.value;
     const allowed: Action[] = [];
-    for (const { action, dispatched } of batch) {
-      if (dispatched !== null) this.#task(() => this.#perform(action, link, dispatched.spool, 0));
+    for (const { action, standing } of batch) {
+      if (standing.kind === "dispatched") {
+        this.#task(() => this.#perform(action, link, standing.spool, 0));
+      }
+      // Its turn was stopped while the cell was made ready: nobody is to be asked about it.
+      else if (this.#signal(action).aborted) this.#drop(action);
       else if (this.#judge(action, link)) allowed.push(action);
     }
     await this.#launch(allowed, link);

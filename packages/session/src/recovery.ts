@@ -30,11 +30,15 @@ export type Recovered = {
   readonly last: TurnEnd | null;
 };
 
-export type OpenAction = {
-  readonly action: Action;
-  /** How far it had come: its last `dispatched` line, or null when it was only minted. */
-  readonly dispatched: LedgerLine | null;
-};
+export type OpenAction = { readonly action: Action; readonly standing: Standing };
+
+/** How far an action without an end has come. */
+export type Standing =
+  | { readonly kind: "minted" }
+  /** It was dispatched as it was minted, by this driver, and nothing has been done about it yet. */
+  | { readonly kind: "begun" }
+  /** An earlier driver dispatched it, and may have had it performed. */
+  | { readonly kind: "dispatched"; readonly attempt: number; readonly spool: string };
 
 /**
  * Rebuilds a session from its three facts. The core is deterministic, so the actions that it mints in
@@ -73,6 +77,22 @@ export async function recover(
     tallies,
     last: lastEnd(row, ledger.value, tallies),
     ...unfinished(ledger.value),
+  });
+}
+
+/** A session that has had no event yet, with its core. Fault: `corrupt`. */
+export function untouched(core: Core, row: SessionRow): Result<Recovered> {
+  const opened = openCoreSession(core, row, null);
+  if (!opened.ok) return opened;
+  return ok({
+    core: opened.value,
+    sequence: 0,
+    modes: new Map(),
+    conversations: new Conversations(),
+    tallies: new Tallies(),
+    last: null,
+    open: [],
+    stale: [],
   });
 }
 
@@ -143,6 +163,10 @@ function same(a: Action, b: Action): boolean {
   return Buffer.compare(encodeAction(a), encodeAction(b)) === 0;
 }
 
+function dispatched({ attempt, spool }: LedgerLine): Standing {
+  return { kind: "dispatched", attempt, spool };
+}
+
 /** Sorts the actions without an end into those still waited for, and those whose turn has ended. */
 function unfinished(ledger: readonly LedgerEntry[]): {
   readonly open: readonly OpenAction[];
@@ -162,7 +186,7 @@ function unfinished(ledger: readonly LedgerEntry[]): {
       const late = waited && end !== undefined && end > action.id;
       (late ? stale : open).push({
         action,
-        dispatched: last?.state === "dispatched" ? last : null,
+        standing: last?.state === "dispatched" ? dispatched(last) : { kind: "minted" },
       });
     }
   }

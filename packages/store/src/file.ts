@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, mkdirSync, openSync } from "node:fs";
+import { accessSync, closeSync, constants, fsyncSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { fail, fault, ok, type Result } from "@dev/protocol";
 
@@ -10,7 +10,7 @@ export function makeFile(path: string): Result<void> {
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     const mend = "check the directory and its permissions, or name another";
-    return fail(fault("io", `the store's file cannot be made: ${why}`, path, mend));
+    return fail(fault("io", `the store's file cannot be used: ${why}`, path, mend));
   }
 }
 
@@ -22,8 +22,10 @@ function create(path: string): void {
     // that this process's connections to it hold.
     closeSync(openSync(path, "wx", 0o600));
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "EEXIST") return;
-    throw error;
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    // SQLite would open it for reading alone, and fail at the first write.
+    accessSync(path, constants.R_OK | constants.W_OK);
+    return;
   }
   const parent = openSync(directory, "r");
   fsyncSync(parent);

@@ -10,7 +10,7 @@ import {
 } from "@dev/protocol";
 import type { Insertable } from "kysely";
 import { actionBody, eventBody, readEvent } from "./body.ts";
-import { type End, endAction, mintLines } from "./ledger.ts";
+import { beginActions, type End, endAction, mintLines } from "./ledger.ts";
 import { fenced, held, sessionRow, unknownSession } from "./record.ts";
 import type { ActionTable, Db, Tx } from "./schema.ts";
 import type { Claim, Entry, JournalEntry } from "./store.ts";
@@ -40,6 +40,7 @@ export async function appendEntry(tx: Tx, claim: Claim, entry: Entry): Promise<R
   const end = endOf(entry.event);
   if (end !== null) await endAction(tx, claim.session, { ...end, sequence, atMs: entry.atMs });
   await mint(tx, actions.value, entry.atMs);
+  if (entry.dispatches !== undefined) await beginActions(tx, claim.session, entry.dispatches);
   await tx
     .updateTable("sessions")
     .set({

@@ -58,17 +58,26 @@ export async function dispatchActions(
 ): Promise<Result<void>> {
   const row = await held(tx, claim);
   if (!row.ok) return row;
+  await beginActions(tx, claim.session, dispatches);
+  return ok(undefined);
+}
+
+/** Writes that actions may begin; the caller has checked the claim. */
+export async function beginActions(
+  tx: Tx,
+  session: SessionId,
+  dispatches: readonly Dispatch[],
+): Promise<void> {
   for (const { id, attempt, spool, atMs } of dispatches) {
-    const last = await lastLine(tx, claim.session, id);
+    const last = await lastLine(tx, session, id);
     const first = last.state === "minted" && attempt === 1;
     // A model call may be tried again, because asking twice changes nothing but the bill.
     const again =
       last.family === "model" && last.state === "dispatched" && attempt === last.attempt + 1;
-    if (!first && !again) illegal(claim.session, id, last, `dispatched, attempt ${attempt}`);
+    if (!first && !again) illegal(session, id, last, `dispatched, attempt ${attempt}`);
     const next = { state: "dispatched", attempt, spool, detail: "", sequence: null } as const;
-    await addLine(tx, claim.session, id, last.line + 1, atMs, next);
+    await addLine(tx, session, id, last.line + 1, atMs, next);
   }
-  return ok(undefined);
 }
 
 /** Ends actions with what is no event of the core's. Faults: as `held`. */
@@ -81,9 +90,12 @@ export async function settleActions(
   if (!row.ok) return row;
   for (const { id, state, detail, atMs } of settled) {
     const last = await lastLine(tx, claim.session, id);
-    // Evidence may arrive after nobody could know: `unknown` becomes `completed`, never the reverse.
-    const late = last.state === "unknown" && state === "completed";
-    if (last.state !== "dispatched" && !late) illegal(claim.session, id, last, state);
+    // What is refused never began; evidence may arrive after nobody could know, never the reverse.
+    const legal =
+      state === "refused"
+        ? last.state === "minted"
+        : last.state === "dispatched" || (last.state === "unknown" && state === "completed");
+    if (!legal) illegal(claim.session, id, last, state);
     const { attempt, spool } = last;
     const next = { state, attempt, spool, detail, sequence: null } as const;
     await addLine(tx, claim.session, id, last.line + 1, atMs, next);

@@ -3,8 +3,12 @@ import type { Selectable } from "kysely";
 import type { Db, SessionTable, Tx } from "./schema.ts";
 import type { CellRecord, Claim, NewSession, Session } from "./store.ts";
 
-/** Writes a new session's row. Fault: `exists`. */
-export async function createSession(tx: Tx, session: NewSession): Promise<Result<void>> {
+/** Writes a new session's row, claimed by its maker where one is named. Fault: `exists`. */
+export async function createSession(
+  tx: Tx,
+  session: NewSession,
+  holder: string | undefined,
+): Promise<Result<Claim>> {
   const row = await sessionRow(tx, session.id);
   if (row !== undefined) return fail(fault("exists", "this session exists already", session.id));
   await tx
@@ -22,12 +26,12 @@ export async function createSession(tx: Tx, session: NewSession): Promise<Result
       state: "new",
       cell_id: null,
       cell_workspace: null,
-      holder: null,
-      claimed_ms: null,
+      holder: holder ?? null,
+      claimed_ms: holder === undefined ? null : session.createdMs,
       fence: 0,
     })
     .execute();
-  return ok(undefined);
+  return ok({ session: session.id, fence: 0 });
 }
 
 export async function readSession(db: Db, id: SessionId): Promise<Result<Session>> {

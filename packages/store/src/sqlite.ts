@@ -84,8 +84,8 @@ class SqliteStore implements Store {
     this.#path = path;
   }
 
-  create(session: NewSession): Promise<Result<void>> {
-    return this.#write((tx) => createSession(tx, session));
+  create(session: NewSession, holder?: string): Promise<Result<Claim>> {
+    return this.#write((tx) => createSession(tx, session, holder));
   }
 
   session(id: SessionId): Promise<Result<Session>> {

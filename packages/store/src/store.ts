@@ -6,7 +6,8 @@ import type { Action, ActionId, Event, Outcome, Result, SessionId, Usage } from 
  * an append the sequence that it expects: of two drivers the older is refused (`fenced`).
  */
 export interface Store {
-  create(session: NewSession): Promise<Result<void>>;
+  /** Makes a session, and its maker its driver; without a `holder` it has none yet. Fault: `exists`. */
+  create(session: NewSession, holder?: string): Promise<Result<Claim>>;
   /** Fault: `unknown_id`. */
   session(id: SessionId): Promise<Result<Session>>;
   /** Newest first; at most `limit`, of those older than `before` (a session id) where it is given. */
@@ -81,6 +82,8 @@ export type Entry = {
   readonly expect: number;
   readonly event: Event;
   readonly minted: readonly Action[];
+  /** Those of the minted that may begin at once: no policy and no cell has a say in them. */
+  readonly dispatches?: readonly Dispatch[];
   readonly state: SessionState;
   readonly atMs: number;
 };

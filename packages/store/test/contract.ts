@@ -261,6 +261,15 @@ function livesAreInOrder(at: () => Store): void {
     expect(await cameTo(at().append(claim, entry(2, ran(2, REFUSED))))).toBe("throws");
   });
 
+  test("what was dropped before its dispatch is refused, and what was dispatched cannot be", async () => {
+    const claim = await ready(at());
+    const dropped = { ...settled(1), state: "refused" } as const;
+    must(await at().settle(claim, [dropped]));
+    expect((await lifeOf(at(), 1)).map((line) => line.state)).toEqual(["minted", "refused"]);
+    must(await at().dispatch(claim, [dispatched(2)]));
+    expect(await cameTo(at().settle(claim, [{ ...dropped, id: actionId(2) }]))).toBe("throws");
+  });
+
   test("what nobody can know is unknown, and evidence may still complete it", async () => {
     const claim = await ready(at());
     must(await at().dispatch(claim, [dispatched(1)]));

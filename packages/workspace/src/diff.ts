@@ -15,7 +15,7 @@ const EDIT_LIMIT_LINES = 5_000;
 /**
  * Changes as a text that people read and `git apply` takes, with names quoted as git does. What it
  * cannot say is left out: directories of their own, and mode bits other than the owner's `x`. Of files
- * that are not text, or have more than TEXT_LIMIT_BYTES, it says that they differ. The base's side is what was
+ * that are not text, or have more than TEXT_LIMIT_BYTES, it says that they differ, in a line that git skips. The base's side is what was
  * taken, whatever became of the original. Faults: `changed` for a file that is no longer as `changes`
  * saw it, `corrupt`, `io`.
  */
@@ -141,7 +141,8 @@ function fileDiff(path: string, before: Side | null, after: Side | null): string
   if (before?.identity === after?.identity) return head;
   const [old, now] = [before === null ? "/dev/null" : a, after === null ? "/dev/null" : b];
   const [oldText, newText] = [before === null ? "" : before.text, after === null ? "" : after.text];
-  if (oldText === null || newText === null) return `${head}Binary files ${old} and ${now} differ\n`;
+  // Without a header, as diff itself says it: git would refuse the whole patch for one that it cannot apply.
+  if (oldText === null || newText === null) return `Binary files ${old} and ${now} differ\n`;
   // An empty file has no line to show: that it came or went is all there is.
   if (oldText === newText) return head;
   return `${head}--- ${ended(old)}\n+++ ${ended(now)}\n${hunks(oldText, newText)}`;

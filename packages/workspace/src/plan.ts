@@ -166,7 +166,7 @@ async function look(root: Dir, path: string, pace: Pace): Promise<Seen> {
       return await lookIn(parent, name, pace);
     } catch (error) {
       if (errno(error) === "ENOENT") return { kind: "absent", inDirectory: true };
-      if (["EACCES", "EPERM", "ELOOP"].includes(errno(error))) return { kind: "other" };
+      if (["EACCES", "EPERM", "ELOOP", "EINVAL"].includes(errno(error))) return { kind: "other" };
       throw error;
     }
   });

@@ -6,7 +6,6 @@ import {
   copyFileSync,
   fchmodSync,
   fstatSync,
-  fsyncSync,
   futimesSync,
   lstatSync,
   lutimesSync,
@@ -65,7 +64,8 @@ export const READ_TRY_LIMIT = 3;
 /**
  * Copies a tree to `to`, which must not exist: content, permission bits, mtimes to the microsecond,
  * symlinks as symlinks, empty directories. Sockets, fifos, devices and what cannot be read are listed as
- * skipped. On a fault, or when it is aborted (it then rejects), nothing is left of the copy.
+ * skipped. On a fault, or when it is aborted (it then rejects), nothing is left of the copy. The copy is
+ * not forced to the disk: after a loss of power it has to be taken anew.
  * Faults: `limit`, `exists`, `io`.
  */
 export async function takeTree(
@@ -146,7 +146,6 @@ class Copy {
   finish(): Taken {
     // Whatever is written to the tree from here on is later, by the file system's own clock.
     writeSync(this.#textFd, "\n");
-    fsyncSync(this.#textFd);
     const takenNs = fstatSync(this.#textFd, { bigint: true }).mtimeNs;
     const manifest = { takenNs, entries: this.#entries };
     const { textPath } = this.#options;

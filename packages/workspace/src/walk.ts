@@ -213,6 +213,7 @@ function whyNot(code: string): "gone" | SkippedWhy | null {
     case "ELOOP":
     case "ENOTDIR":
     case "ENXIO":
+    case "EINVAL":
       return "changing";
     default:
       return null;

@@ -51,7 +51,7 @@ test("what is brought back makes the same tree, and a second time does nothing",
       expect(second.written).toEqual([]);
       expect(second.already).toEqual(first.written);
     }),
-    { numRuns: 80 },
+    { numRuns: 60 },
   );
 });
 
@@ -197,7 +197,7 @@ test("a workspace that swaps directories for symlinks shows nothing of the machi
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   if (child.stdout !== null) await once(child.stdout, "data");
   const told = new Set<string>();
-  for (let round = 0; round < 300; round++) {
+  for (let round = 0; round < 500; round++) {
     for (const change of must(await changes(old, here.at("tree")))) {
       told.add(`${change.kind} ${change.path}`);
       const node = "after" in change ? change.after : null;

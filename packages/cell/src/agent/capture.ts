@@ -14,7 +14,7 @@ export class Capture {
     this.#half = Math.floor(limitBytes / 2);
   }
 
-  push(chunk: Buffer): void {
+  push(chunk: Uint8Array): void {
     const room = this.#half - this.#headBytes;
     const forHead = chunk.subarray(0, Math.max(0, room));
     if (forHead.length > 0) {
@@ -39,7 +39,7 @@ export class Capture {
     return { text, cutBytes: total - keptHead.length - keptTail.length };
   }
 
-  #pushTail(chunk: Buffer): void {
+  #pushTail(chunk: Uint8Array): void {
     if (this.#half === 0) {
       this.#ringBytes += chunk.length;
       return;

@@ -37,17 +37,14 @@ export function applyEdits(before: string, edits: readonly Edit[], path: string)
 type Replacement = { readonly start: number; readonly end: number; readonly text: string };
 type Which = { readonly path: string; readonly number: number };
 
-function findEdit(
-  before: string,
-  edit: Edit,
-  crlf: boolean,
-  which: Which,
-): Result<Replacement> {
+function findEdit(before: string, edit: Edit, crlf: boolean, which: Which): Result<Replacement> {
   const old = latin1(edit.old);
   const fresh = latin1(edit.new);
   if (old === "") {
     const message = `edit ${which.number} has no old text`;
-    return fail(fault("bad_call", message, which.path, "name a text to replace, or write the file"));
+    return fail(
+      fault("bad_call", message, which.path, "name a text to replace, or write the file"),
+    );
   }
   const freshCrlf = fresh.includes("\r") ? fresh : toCrlf(fresh);
   const candidates: Replacement[] = [];
@@ -82,7 +79,12 @@ function manyMatches(before: string, found: readonly Replacement[], which: Which
   const lines = found.slice(0, MATCHES_SHOWN).map((match) => lineAt(before, match.start));
   const more = found.length > MATCHES_SHOWN ? ", …" : "";
   const message = `edit ${which.number}: its old text stands there ${found.length} times, at lines ${lines.join(", ")}${more}`;
-  return fault("many_matches", message, which.path, "add lines around it, so that it is the only one");
+  return fault(
+    "many_matches",
+    message,
+    which.path,
+    "add lines around it, so that it is the only one",
+  );
 }
 
 function noMatch(before: string, old: string, which: Which): Fault {

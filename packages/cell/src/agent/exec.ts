@@ -1,8 +1,6 @@
-import { execFile } from "node:child_process";
 import { closeSync, constants } from "node:fs";
 import { mkdir, open, rm, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import {
   type ActionId,
   type ExecEnd,
@@ -19,8 +17,9 @@ import { decodeText, wholeEnd, wholeStart } from "./capture.ts";
 import type { Clock } from "./clock.ts";
 import { errnoOf, systemFault } from "./errno.ts";
 import type { CommandEvidence } from "./log.ts";
-import { OutputFile, Pipes, Tap, trimOutputs } from "./output.ts";
-import { killGroup, sweep } from "./process.ts";
+import { OutputFile, Tap, trimOutputs } from "./output.ts";
+import { type Pipe, Pipes } from "./pipe.ts";
+import { isGroupAlive, killGroup, sweep } from "./process.ts";
 import { openInput, type Spawned, spawnProcess } from "./spawn.ts";
 
 /** The longest deadline that a command may ask for. */
@@ -64,7 +63,7 @@ export class Commands {
   private constructor(options: CommandsOptions) {
     this.#options = options;
     this.#outputs = join(options.directory, "output");
-    this.#pipes = new Pipes(join(options.directory, "pipes"), makePipes);
+    this.#pipes = new Pipes(join(options.directory, "pipes"));
   }
 
   /** Where outputs and pipes are. */
@@ -171,13 +170,16 @@ export class Commands {
   }
 
   async #openStdio(command: Command): Promise<Result<Stdio>> {
+    const pipes: Pipe[] = [];
     try {
-      const [out, err] = [await this.#pipes.take(), await this.#pipes.take()];
+      for (const _ of ["stdout", "stderr"]) pipes.push(await this.#pipes.take());
       const path = join(this.#options.directory, `stdin-${command.id}`);
       const input = openInput(path, command.stdin);
-      return ok({ given: [input, out.write, err.write], read: [out.read, err.read] });
+      const given = [input, ...pipes.map((pipe) => pipe.write)];
+      return ok({ given, read: pipes.map((pipe) => pipe.read) });
     } catch (error) {
-      return fail(systemFault(error, command.argv[0] ?? ""));
+      for (const { read, write } of pipes) for (const one of [read, write]) closeSync(one);
+      return fail(systemFault(error, this.#options.directory));
     }
   }
 
@@ -202,7 +204,7 @@ export class Commands {
     const { clock } = this.#options;
     const untilMs = clock.monotonicMs() + KILL_GRACE_MS;
     killGroup(started.pid, "SIGTERM");
-    while (killGroup(started.pid, 0) && clock.monotonicMs() < untilMs) {
+    while (isGroupAlive(started.pid) && clock.monotonicMs() < untilMs) {
       await clock.sleep(GROUP_POLL_MS);
     }
     killGroup(started.pid, "SIGKILL");
@@ -310,10 +312,6 @@ function problemOf(op: Pick<ExecOp, "argv" | "env" | "timeoutMs">): string | nul
     return `its deadline is above ${COMMAND_TIMEOUT_LIMIT_MS} ms`;
   }
   return null;
-}
-
-async function makePipes(paths: readonly string[]): Promise<void> {
-  await promisify(execFile)("mkfifo", ["-m", "600", ...paths]);
 }
 
 /** Resolves when the first signal aborts; the second lets go of it. */

@@ -18,14 +18,16 @@ import {
 import { decodeText, wholeEnd } from "./capture.ts";
 import { syncDirectory } from "./disk.ts";
 import { applyEdits } from "./edit.ts";
-import { systemFault } from "./errno.ts";
+import { errnoOf, systemFault } from "./errno.ts";
 import { applyHunks, parseDiff } from "./hunk.ts";
 import { countChanges, isCrlf, latin1, toCrlf } from "./lines.ts";
 import type { FileEvidence } from "./log.ts";
 import type { Place, Tree } from "./tree.ts";
 
-/** A file that is read, or changed, whole. */
+/** A file that is read. */
 export const FILE_LIMIT_BYTES: number = 64 * 1024 * 1024;
+/** A file that is written or patched, before and after. */
+export const CHANGE_LIMIT_BYTES: number = 16 * 1024 * 1024;
 /** What one `Read` gives of it. */
 export const READ_LIMIT_BYTES: number = 256 * 1024;
 /** A NUL within so many bytes says that a file is no text. */
@@ -54,7 +56,7 @@ export async function readLines(tree: Tree, op: ReadOp): Promise<Outcome> {
   if (op.from > op.to && op.to !== 0) {
     return failed(fault("bad_call", `lines ${op.from} to ${op.to} are none`, op.path));
   }
-  const found = await find(tree, op.path);
+  const found = await find(tree, op.path, FILE_LIMIT_BYTES);
   if (!found.ok) return failed(found.fault);
   if (found.value.kind === "absent") {
     return failed(fault("not_found", "there is no such file", op.path, "search for its name"));
@@ -64,9 +66,7 @@ export async function readLines(tree: Tree, op: ReadOp): Promise<Outcome> {
     const message = `it is no text: ${bytes.length} bytes of something else`;
     return failed(fault("not_text", message, op.path, "look at it with a command, such as `file`"));
   }
-  const lines = lineStarts(bytes);
-  const start = lines[Math.max(op.from, 1) - 1] ?? bytes.length;
-  const end = (op.to === 0 ? undefined : lines[op.to]) ?? bytes.length;
+  const { lineCount, start, end } = lineRange(bytes, Math.max(op.from, 1), op.to);
   const asked = bytes.subarray(start, end);
   const given = asked.subarray(0, cutAt(asked));
   const { text, lossy } = decodeText(given);
@@ -77,7 +77,7 @@ export async function readLines(tree: Tree, op: ReadOp): Promise<Outcome> {
       text,
       lossy,
       sizeBytes: bytes.length,
-      lineCount: lines.length,
+      lineCount,
       digest,
       cut: given.length < asked.length,
     },
@@ -86,17 +86,18 @@ export async function readLines(tree: Tree, op: ReadOp): Promise<Outcome> {
 
 /** Looks at what a `Write` or a `Patch` would do, and changes nothing. Faults: theirs. */
 export async function prepare(tree: Tree, op: WriteOp | PatchOp): Promise<Result<Prepared>> {
-  const found = await find(tree, op.path);
+  const found = await find(tree, op.path, CHANGE_LIMIT_BYTES);
   if (!found.ok) return found;
   const before = found.value;
   const unmet = unmetExpect(before, op.expect, op.path);
   if (unmet !== null) return fail(unmet);
   const old = before.kind === "absent" ? "" : before.bytes.toString("latin1");
-  const changed =
-    op.kind === "write" ? ok(wholeText(old, op.text)) : patchedText(before, old, op);
+  const changed = op.kind === "write" ? ok(wholeText(old, op.text)) : patchedText(before, old, op);
   if (!changed.ok) return changed;
   const bytes = Buffer.from(changed.value, "latin1");
-  if (bytes.length > FILE_LIMIT_BYTES) return fail(tooLarge(op.path, bytes.length));
+  if (bytes.length > CHANGE_LIMIT_BYTES) {
+    return fail(tooLarge(op.path, bytes.length, CHANGE_LIMIT_BYTES));
+  }
   const { added, removed } = countChanges(old, changed.value);
   const result: WriteResult = {
     kind: "write",
@@ -120,17 +121,19 @@ export async function commit(tree: Tree, prepared: Prepared, tag: string): Promi
   const place = located.value;
   const aside = `${place.directory}/${asideName(tag)}`;
   try {
-    const mode = before.kind === "absent" ? 0o644 : Number(before.stats.mode & 0o7777n);
+    const mode = before.kind === "absent" ? 0o644 : Number(before.stats.mode & 0o777n);
     await writeAside(aside, prepared.bytes, mode);
     if (!(await isUnchanged(place, before))) {
       await rm(aside, { force: true });
-      return fail(fault("changed", "it was changed by something else just now", before.path, AGAIN));
+      return fail(
+        fault("changed", "it was changed by something else just now", before.path, AGAIN),
+      );
     }
     await rename(aside, place.at);
     await syncDirectory(place.directory);
     return ok(undefined);
   } catch (error) {
-    await rm(aside, { force: true }).catch(() => {});
+    await removeAside(aside);
     return fail(systemFault(error, before.path));
   } finally {
     place.close();
@@ -142,10 +145,10 @@ export async function judge(tree: Tree, evidence: FileEvidence, tag: string): Pr
   const { path, result } = evidence;
   const located = tree.locate(path, "refuse");
   if (located.ok) {
-    await rm(`${located.value.directory}/${asideName(tag)}`, { force: true });
+    await removeAside(`${located.value.directory}/${asideName(tag)}`);
     located.value.close();
   }
-  const found = await find(tree, path);
+  const found = await find(tree, path, FILE_LIMIT_BYTES);
   const now = nowAt(found);
   if (now === result.after) return { kind: "done" };
   if (now === result.before) return { kind: "never" };
@@ -161,7 +164,7 @@ const AGAIN = "read it again";
 const BOM = "\xef\xbb\xbf";
 
 /** Reads the file at a path, whole. Faults: `path_escape`, `not_a_file`, `too_large`, `io`. */
-async function find(tree: Tree, path: string): Promise<Result<Found>> {
+async function find(tree: Tree, path: string, limitBytes: number): Promise<Result<Found>> {
   const located = tree.locate(path, "refuse");
   // Directories that are not there yet are made by a write: the file is absent either way.
   if (!located.ok) return located.fault.code === "not_found" ? absentBelow(path) : located;
@@ -173,7 +176,7 @@ async function find(tree: Tree, path: string): Promise<Result<Found>> {
     const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
     const handle = await open(place.at, flags);
     try {
-      return await readHandle(handle, place.path, path);
+      return await readHandle(handle, place.path, path, limitBytes);
     } finally {
       await handle.close();
     }
@@ -188,12 +191,13 @@ async function readHandle(
   handle: FileHandle,
   resolved: string,
   path: string,
+  limitBytes: number,
 ): Promise<Result<Found>> {
   const stats = await handle.stat({ bigint: true });
   if (!stats.isFile()) return fail(fault("not_a_file", "it is no regular file", path));
-  if (stats.size > FILE_LIMIT_BYTES) return fail(tooLarge(path, Number(stats.size)));
+  if (stats.size > limitBytes) return fail(tooLarge(path, Number(stats.size), limitBytes));
   const bytes = await handle.readFile();
-  if (bytes.length > FILE_LIMIT_BYTES) return fail(tooLarge(path, bytes.length));
+  if (bytes.length > limitBytes) return fail(tooLarge(path, bytes.length, limitBytes));
   return ok({ kind: "file", path: resolved, bytes, digest: digestOf(bytes), stats });
 }
 
@@ -206,9 +210,9 @@ function notAFile(path: string, place: Place): Fault {
   return fault("not_a_file", `it is ${what}`, path, "name a file");
 }
 
-function tooLarge(path: string, bytes: number): Fault {
-  const message = `${bytes} bytes are above the limit of ${FILE_LIMIT_BYTES}`;
-  return fault("too_large", message, path, "use a command, such as `sed -n 1,100p`");
+function tooLarge(path: string, bytes: number, limitBytes: number): Fault {
+  const message = `${bytes} bytes are above the limit of ${limitBytes}`;
+  return fault("too_large", message, path, "use a command, such as `sed`");
 }
 
 function unmetExpect(found: Found, expect: Expect, path: string): Fault | null {
@@ -262,6 +266,15 @@ async function writeAside(path: string, bytes: Buffer, mode: number): Promise<vo
   }
 }
 
+/** A directory that nobody may write in any more keeps it. */
+async function removeAside(path: string): Promise<void> {
+  try {
+    await rm(path, { force: true });
+  } catch (error) {
+    if (errnoOf(error) === null) throw error;
+  }
+}
+
 async function isUnchanged(place: Place, before: Found): Promise<boolean> {
   if (before.kind === "absent" || place.stats === null) {
     return before.kind === "absent" && place.stats === null;
@@ -292,15 +305,21 @@ function digestOf(bytes: Uint8Array): Digest {
   return createHash("sha256").update(bytes).digest("hex") as Digest;
 }
 
-/** Where each line begins. A last line that is empty is none. */
-function lineStarts(bytes: Buffer): readonly number[] {
-  const starts: number[] = [];
+type LineRange = { readonly lineCount: number; readonly start: number; readonly end: number };
+
+/** Where lines `from` to `to` (0: the last) lie. A last line that is empty is none. */
+function lineRange(bytes: Buffer, from: number, to: number): LineRange {
+  let lineCount = 0;
+  let start = bytes.length;
+  let end = bytes.length;
   for (let at = 0; at < bytes.length; ) {
-    starts.push(at);
-    const end = bytes.indexOf(0x0a, at);
-    at = end === -1 ? bytes.length : end + 1;
+    lineCount++;
+    if (lineCount === from) start = at;
+    const newline = bytes.indexOf(0x0a, at);
+    at = newline === -1 ? bytes.length : newline + 1;
+    if (lineCount === to) end = at;
   }
-  return starts;
+  return { lineCount, start, end };
 }
 
 /** Where to end what is given: behind a whole line, or else a whole character. */

@@ -1,4 +1,12 @@
-import { type ExecOp, fail, fault, type GitOp, ok, type Result, type Variable } from "@dev/protocol";
+import {
+  type ExecOp,
+  fail,
+  fault,
+  type GitOp,
+  ok,
+  type Result,
+  type Variable,
+} from "@dev/protocol";
 
 /** Nobody is there to answer: git never asks, pages or opens an editor. */
 const ENVIRONMENT: readonly Variable[] = [

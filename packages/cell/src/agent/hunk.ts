@@ -61,7 +61,9 @@ export function applyHunks(before: string, hunks: readonly Hunk[], path: string)
     // Two lines would become one: behind an old last line, or by a mark that stands too early.
     if (written === null || (written !== "" && !written.endsWith("\n") && !isLast)) {
       const message = `hunk ${index + 1} has lines behind one that has no newline`;
-      return fail(fault("no_match", message, path, "mark the last line: `\\ No newline at end of file`"));
+      return fail(
+        fault("no_match", message, path, "mark the last line: `\\ No newline at end of file`"),
+      );
     }
     after += lines.slice(done, where.value).join("") + written;
     done = where.value + hunk.oldCount;
@@ -113,12 +115,7 @@ function parseHunk(
 
 type Which = { readonly path: string; readonly number: number };
 
-function placeOf(
-  lines: readonly string[],
-  hunk: Hunk,
-  from: number,
-  which: Which,
-): Result<number> {
+function placeOf(lines: readonly string[], hunk: Hunk, from: number, which: Which): Result<number> {
   const old = hunk.lines.filter((line) => line.mark !== "+");
   // With no old line, the number is that of the line before it.
   const stated = old.length === 0 ? hunk.oldStart : hunk.oldStart - 1;

@@ -39,7 +39,8 @@ export function splitLines(text: string): readonly string[] {
 /** The line, counted from 1, that the character at `index` stands in. */
 export function lineAt(text: string, index: number): number {
   let line = 1;
-  for (let at = text.indexOf("\n"); at !== -1 && at < index; at = text.indexOf("\n", at + 1)) line++;
+  for (let at = text.indexOf("\n"); at !== -1 && at < index; at = text.indexOf("\n", at + 1))
+    line++;
   return line;
 }
 

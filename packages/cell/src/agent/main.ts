@@ -97,7 +97,18 @@ function openTree(workspace: string): Result<Tree> {
 }
 
 /** What of the agent's own environment every command gets; the rest stays where it is. */
-const INHERITED = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ"];
+const INHERITED = [
+  "PATH",
+  "HOME",
+  "USER",
+  "LOGNAME",
+  "SHELL",
+  "LANG",
+  "LC_ALL",
+  "TERM",
+  "TMPDIR",
+  "TZ",
+];
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 function baseVariables(opening: Opening): Readonly<Record<string, string>> {

@@ -1,5 +1,5 @@
-import { constants, openSync, readSync, unlinkSync } from "node:fs";
-import { type FileHandle, mkdir, open, readdir, rm, stat } from "node:fs/promises";
+import { constants, readSync } from "node:fs";
+import { type FileHandle, lstat, open, readdir, rm } from "node:fs/promises";
 import { Socket } from "node:net";
 import { join } from "node:path";
 import { StringDecoder } from "node:string_decoder";
@@ -62,69 +62,24 @@ export class OutputFile {
 
 /** Removes the oldest files of a directory until the rest is below OUTPUT_KEPT_LIMIT_BYTES. */
 export async function trimOutputs(directory: string, keep: string): Promise<void> {
-  const files = [];
-  for (const name of await readdir(directory)) {
-    const path = join(directory, name);
-    const stats = await stat(path).catch(() => null);
-    if (stats?.isFile()) files.push({ path, bytes: stats.size, atMs: stats.mtimeMs });
-  }
-  files.sort((a, b) => b.atMs - a.atMs);
-  let bytes = 0;
-  for (const file of files) {
-    bytes += file.bytes;
-    if (bytes > OUTPUT_KEPT_LIMIT_BYTES && file.path !== keep) await rm(file.path, { force: true });
-  }
-}
-
-/** One end of a pipe for a command to write to, and the other to read it from. */
-export type Pipe = { readonly read: number; readonly write: number };
-
-/** Named pipes that are made by one call. */
-const PIPES_MADE = 32;
-
-/**
- * Makes real pipes. What Node gives a child is a pair of sockets, and no program can open
- * `/dev/stdout` on one.
- */
-export class Pipes {
-  readonly #directory: string;
-  readonly #make: (paths: readonly string[]) => Promise<void>;
-  readonly #names: string[] = [];
-  #madeCount = 0;
-  #making: Promise<void> | null = null;
-
-  constructor(directory: string, make: (paths: readonly string[]) => Promise<void>) {
-    this.#directory = directory;
-    this.#make = make;
-  }
-
-  async take(): Promise<Pipe> {
-    for (;;) {
-      const path = this.#names.pop();
-      if (path !== undefined) return openPipe(path);
-      this.#making ??= this.#refill();
-      await this.#making;
+  try {
+    const files = [];
+    for (const name of await readdir(directory)) {
+      const path = join(directory, name);
+      const stats = await lstat(path);
+      if (stats.isFile()) files.push({ path, bytes: stats.size, atMs: stats.mtimeMs });
     }
-  }
-
-  async #refill(): Promise<void> {
-    await mkdir(this.#directory, { recursive: true, mode: 0o700 });
-    const paths: string[] = [];
-    for (let count = 0; count < PIPES_MADE; count++) {
-      paths.push(join(this.#directory, `${this.#madeCount++}`));
+    files.sort((a, b) => b.atMs - a.atMs);
+    let bytes = 0;
+    for (const file of files) {
+      bytes += file.bytes;
+      if (bytes <= OUTPUT_KEPT_LIMIT_BYTES || file.path === keep) continue;
+      await rm(file.path, { force: true });
     }
-    await this.#make(paths);
-    this.#names.push(...paths);
-    this.#making = null;
+  } catch (error) {
+    // A command may remove them too: what is left is looked at the next time.
+    if (errnoOf(error) === null) throw error;
   }
-}
-
-function openPipe(path: string): Pipe {
-  // The reading end first, and without waiting: a named pipe opens when it has both.
-  const read = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  const write = openSync(path, constants.O_WRONLY);
-  unlinkSync(path);
-  return { read, write };
 }
 
 /** What a pipe holds at most, and so what a command that has exited can have left in it. */
@@ -155,13 +110,19 @@ export class Tap {
     this.#descriptor = descriptor;
     this.#file = file;
     this.#onText = onText;
-    this.#socket = new Socket({ fd: descriptor, readable: true, writable: false });
+    // One buffer for all that is read, and no reading on before it has been written: however much a
+    // command writes, nothing grows.
+    const onread = {
+      buffer: Buffer.allocUnsafe(READ_BYTES),
+      callback: (count: number, buffer: Uint8Array) => this.#take(buffer.subarray(0, count)),
+    };
+    const options = { fd: descriptor, readable: true, writable: false, onread };
+    this.#socket = new Socket(options);
     this.ended = new Promise((resolve) => {
       this.#socket.once("close", () => resolve());
     });
     // A read error is an end: "close" follows it.
     this.#socket.on("error", () => {});
-    this.#socket.on("data", (chunk: Buffer) => this.#take(chunk));
   }
 
   /** Rises with everything that is read. */
@@ -174,15 +135,8 @@ export class Tap {
    * write on: it is read and dropped, for a closed pipe would kill it.
    */
   async settle(): Promise<void> {
-    if (!this.#socket.destroyed) {
-      this.#socket.pause();
-      for (;;) {
-        const rest = this.#socket.read() as Buffer | null;
-        if (rest === null) break;
-        this.#keep(rest);
-      }
-      this.#drain();
-    }
+    await this.#writing;
+    if (!this.#socket.destroyed) this.#drain();
     this.#state = "dropped";
     this.#socket.resume();
     const last = this.#decoder.end();
@@ -194,18 +148,19 @@ export class Tap {
     this.#socket.destroy();
   }
 
-  #take(chunk: Buffer): void {
-    if (this.#state === "dropped") return;
-    this.#socket.pause();
+  /** Whether to read on at once. */
+  #take(chunk: Uint8Array): boolean {
+    if (this.#state === "dropped") return true;
     this.#keep(chunk);
     void this.#writing.then(() => this.#socket.resume());
+    return false;
   }
 
-  #keep(chunk: Buffer): void {
+  #keep(chunk: Uint8Array): void {
     this.#chunkCount++;
     this.capture.push(chunk);
     this.#writing = this.#writing.then(() => this.#file.write(chunk));
-    const text = this.#decoder.write(chunk);
+    const text = this.#decoder.write(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length));
     if (text !== "") this.#onText(text);
   }
 

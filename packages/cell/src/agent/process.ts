@@ -2,7 +2,12 @@ import { readdirSync, readFileSync } from "node:fs";
 import { errnoOf } from "./errno.ts";
 
 /** One process, as /proc tells of it. */
-type Row = { readonly pid: number; readonly parent: number; readonly isDead: boolean };
+type Row = {
+  readonly pid: number;
+  readonly parent: number;
+  readonly group: number;
+  readonly isDead: boolean;
+};
 
 /** How often a sweep looks again for what was forked meanwhile. */
 const SWEEP_ROUNDS = 20;
@@ -18,6 +23,13 @@ export function killGroup(group: number, signal: NodeJS.Signals | 0): boolean {
     if (errnoOf(error) === "EPERM") return true;
     throw error;
   }
+}
+
+/** Whether a process of the group still runs; one that nobody has waited for yet does not. */
+export function isGroupAlive(group: number): boolean {
+  if (!killGroup(group, 0)) return false;
+  if (process.platform !== "linux") return true;
+  return readTable().some((row) => row.group === group && !row.isDead);
 }
 
 /**
@@ -54,11 +66,16 @@ function readTable(): readonly Row[] {
   for (const name of readdirSync("/proc")) {
     if (!/^\d+$/.test(name)) continue;
     const stat = readOf(Number(name), "stat");
-    // `pid (any name at all) state parent …`
+    // `pid (any name at all) state parent group …`
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    const [state, parent] = fields;
-    if (state === undefined || parent === undefined) continue;
-    rows.push({ pid: Number(name), parent: Number(parent), isDead: state === "Z" || state === "X" });
+    const [state, parent, group] = fields;
+    if (state === undefined || parent === undefined || group === undefined) continue;
+    rows.push({
+      pid: Number(name),
+      parent: Number(parent),
+      group: Number(group),
+      isDead: state === "Z" || state === "X",
+    });
   }
   return rows;
 }

@@ -33,7 +33,8 @@ export async function search(
     const missing = fault("not_found", "there is no such path", op.path, "search for its name");
     return { kind: "failed", fault: missing };
   }
-  const where = ["--", `./${place.value.path}`];
+  const { path } = place.value;
+  const where = ["--", path === "." ? "./" : `./${path}`];
   const found =
     op.match === "text"
       ? await searchText(options, op, where, signal)
@@ -96,7 +97,8 @@ async function searchNames(
   const filter = ["--no-config", "--color", "never", "-N", "-a", "-e", op.pattern, "-"];
   const run = await runRipgrep(options, filter, names.join("\n"), signal, (line) => {
     isCut ||= line === null || matches.length === MATCH_LIMIT;
-    if (line !== null && matches.length < MATCH_LIMIT) matches.push({ path: line, line: 0, text: "" });
+    if (line !== null && matches.length < MATCH_LIMIT)
+      matches.push({ path: line, line: 0, text: "" });
     return !isCut;
   });
   return { matches, isCut, stop: await stopOf(options, op, run, matches.length > 0, signal) };

@@ -64,7 +64,12 @@ async function spawnFault(error: unknown, program: string, cwd: string): Promise
     return fault("spawn", "it may not be executed", program, "chmod +x it, or run its interpreter");
   }
   if (code === "E2BIG") {
-    return fault("spawn", "its arguments are too long", program, "give them in a file, or on stdin");
+    return fault(
+      "spawn",
+      "its arguments are too long",
+      program,
+      "give them in a file, or on stdin",
+    );
   }
   if (code === "EAGAIN") {
     return fault("spawn", "the cell has no room for a process more", program, "end some of them");

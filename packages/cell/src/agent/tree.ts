@@ -51,7 +51,8 @@ export class Tree {
    * missing. Faults: `path_escape`, `not_found` (a directory above it), `io`.
    */
   locate(path: string, missing: "make" | "refuse"): Result<Place> {
-    if (path === "" || path.includes("\0")) return fail(leaving(path, "it is empty or holds a NUL"));
+    if (path === "" || path.includes("\0"))
+      return fail(leaving(path, "it is empty or holds a NUL"));
     if (isAbsolute(path)) return fail(leaving(path, "it is absolute"));
     if (path.length > PATH_LIMIT) return fail(leaving(path, "it is too long"));
     const walk: Walk = { path, held: [], names: componentsOf(path), links: 0 };
@@ -146,7 +147,10 @@ const BY_DESCRIPTOR = process.platform === "linux";
 function hold(at: string, name: string): Held {
   if (!BY_DESCRIPTOR) return { name, at, descriptor: null };
   // The workspace itself was resolved when the agent started: what stands there now is what is meant.
-  const descriptor = openSync(at, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  const descriptor = openSync(
+    at,
+    constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW,
+  );
   return { name, at: `/proc/self/fd/${descriptor}`, descriptor };
 }
 

@@ -12,7 +12,7 @@ import { connectLink } from "../link.ts";
 import type { CellSpec, Link, Observation, Progress, Vendor } from "../vendor.ts";
 import { diagnose } from "./diagnosis.ts";
 import { type Launch, type Launched, launch, logTail, within } from "./launch.ts";
-import { isAlive, killMarked, killProcess, type ProcessName, waitForEnd } from "./process.ts";
+import { endMarked, isAlive, killProcess, type ProcessName, waitForEnd } from "./process.ts";
 import {
   type CellDirectory,
   type CellRecord,
@@ -61,11 +61,7 @@ export function childVendor(kind: ChildKind, signal: AbortSignal): Vendor {
     create: (id, spec, progress) => inTurn(yard, id, () => create(yard, id, spec, progress)),
     get: (id, spec, progress) => inTurn(yard, id, () => get(yard, id, spec, progress)),
     hibernate: (id) => inTurn(yard, id, () => look(yard, id)),
-    delete: (id) => {
-      const held = yard.held.get(id);
-      if (held?.kind === "pending") held.stop.abort();
-      return inTurn(yard, id, () => remove(yard, id));
-    },
+    delete: (id) => inTurn(yard, id, () => remove(yard, id)),
   };
 }
 
@@ -160,7 +156,10 @@ async function look(yard: Yard, id: CellId): Promise<Result<Observation>> {
 
 async function remove(yard: Yard, id: CellId): Promise<Result<Observation>> {
   const pending = yard.held.get(id);
-  if (pending?.kind === "pending") await pending.done;
+  if (pending?.kind === "pending") {
+    pending.stop.abort();
+    await pending.done;
+  }
   const ready = yard.held.get(id);
   if (ready?.kind === "ready") await within(CLOSE_LIMIT_MS, ready.link.close(), yard.signal);
   const record = await readRecord(yard.kind.home, id, yard.kind.name);
@@ -229,6 +228,7 @@ async function settle(
   if (running.kind === "none") return ok(undefined);
   const limitMs = spec.limits.commandTimeoutMs + STOPPING_SLACK_MS;
   if (!(await waitForEnd(running.agent, limitMs, signal))) {
+    if (signal.aborted) return fail(fault("unavailable", "the wait was given up", record.id));
     return fail(
       fault(
         "unavailable",
@@ -243,15 +243,12 @@ async function settle(
 
 /** Kills every process of the cell, and waits until they are gone. */
 async function endAll(record: CellRecord): Promise<Result<undefined>> {
-  const { running } = record;
-  if (running.kind === "started" && !(await end([running.root, running.agent]))) {
-    return fail(
-      fault("unavailable", `process ${running.root.pid} of the cell does not end`, record.id),
-    );
-  }
-  // Without a process namespace, what the agent started outlives it.
-  if (record.generation > 0) await killMarked(`${CELL_VARIABLE}=${record.id}`);
-  return ok(undefined);
+  const { id, running } = record;
+  const named = running.kind === "none" || (await end([running.root, running.agent]));
+  // Without a process namespace, what the agent started outlives it; and a start that was cut short
+  // has processes that nobody had named yet.
+  if (named && (await endMarked(`${CELL_VARIABLE}=${id}`, KILL_LIMIT_MS))) return ok(undefined);
+  return fail(fault("unavailable", "a process of the cell does not end", id, "try again"));
 }
 
 async function end(names: readonly ProcessName[]): Promise<boolean> {
@@ -286,7 +283,10 @@ async function start(
   const plan = await yard.kind.prepare({ id: record.id, spec: resolved, directory }, signal);
   if (!plan.ok) return plan;
   const launched = await launch(plan.value, directory, signal);
-  if (!launched.ok) return launched;
+  if (!launched.ok) {
+    await endAll(next);
+    return launched;
+  }
   const { agent, root } = launched.value;
   const started: CellRecord = { ...next, running: { kind: "started", agent, root } };
   const recorded = await writeRecord(home, started);

@@ -44,16 +44,29 @@ export async function waitForEnd(
 }
 
 /**
- * Kills every process whose environment has this entry (`NAME=value`). The environment is what a
- * daemon keeps when it leaves its session and its parent; one that clears it is not found. Linux only:
- * elsewhere nothing is found.
+ * Kills every process whose environment has this entry (`NAME=value`), and whether all of them were gone
+ * within the limit. The environment is what a daemon keeps when it leaves its session and its parent;
+ * one that clears it is not found. Linux only: elsewhere nothing is found.
  */
-export async function killMarked(entry: string): Promise<void> {
-  if (process.platform !== "linux") return;
-  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
-  for (const pid of pids.slice(0, PROCESS_LIMIT)) {
-    if (pid !== process.pid && (await hasEntry(pid, entry))) send(pid);
+export async function endMarked(entry: string, limitMs: number): Promise<boolean> {
+  for (let waitedMs = 0; ; waitedMs += PROCESS_POLL_MS) {
+    // Again and again: one that was just being forked had not been listed.
+    const marked = await findMarked(entry);
+    if (marked.length === 0) return true;
+    if (waitedMs >= limitMs) return false;
+    for (const pid of marked) send(pid);
+    await delay(PROCESS_POLL_MS);
   }
+}
+
+async function findMarked(entry: string): Promise<readonly number[]> {
+  if (process.platform !== "linux") return [];
+  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
+  const marked: number[] = [];
+  for (const pid of pids.slice(0, PROCESS_LIMIT)) {
+    if (pid !== process.pid && (await hasEntry(pid, entry))) marked.push(pid);
+  }
+  return marked;
 }
 
 async function hasEntry(pid: number, entry: string): Promise<boolean> {

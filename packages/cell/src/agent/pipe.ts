@@ -1,0 +1,78 @@
+import { spawn } from "node:child_process";
+import { constants, openSync, unlinkSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+
+/** One end of a pipe for a command to write to, and the other to read it from. */
+export type Pipe = { readonly read: number; readonly write: number };
+
+/** Named pipes that are made by one call. */
+const PIPES_MADE = 32;
+
+/**
+ * Makes real pipes. What Node gives a child is a pair of sockets, and no program can open
+ * `/dev/stdout` on one.
+ */
+export class Pipes {
+  readonly #directory: string;
+  readonly #names: string[] = [];
+  #madeCount = 0;
+  #making: Promise<void> | null = null;
+
+  constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  /** A pipe of its own for whoever asks; throws what the system says when there is none. */
+  async take(): Promise<Pipe> {
+    for (;;) {
+      const path = this.#names.pop();
+      if (path !== undefined) {
+        try {
+          return openPipe(path);
+        } catch (error) {
+          // Something has removed them: the next who asks gets new ones.
+          this.#names.length = 0;
+          throw error;
+        }
+      }
+      this.#making ??= this.#refill();
+      await this.#making;
+    }
+  }
+
+  async #refill(): Promise<void> {
+    try {
+      await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+      const paths: string[] = [];
+      for (let count = 0; count < PIPES_MADE; count++) {
+        paths.push(join(this.#directory, `${this.#madeCount++}`));
+      }
+      await makePipes(paths);
+      this.#names.push(...paths);
+    } finally {
+      // A failure is told to those who wait for it, and tried again by the next.
+      this.#making = null;
+    }
+  }
+}
+
+/** Node cannot make one itself. */
+async function makePipes(paths: readonly string[]): Promise<void> {
+  const child = spawn("mkfifo", ["-m", "600", ...paths], { stdio: "ignore" });
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("exit", resolve);
+  });
+  if (code === 0) return;
+  // It has said why to nobody; nearly always the disk takes nothing more.
+  throw Object.assign(new Error("mkfifo failed"), { code: "EIO" });
+}
+
+function openPipe(path: string): Pipe {
+  // The reading end first, and without waiting: a named pipe opens when it has both.
+  const read = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const write = openSync(path, constants.O_WRONLY);
+  unlinkSync(path);
+  return { read, write };
+}

@@ -1,0 +1,53 @@
+import { appendFileSync, readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import {
+  applyChanges,
+  changes,
+  TREE_LIMITS,
+  takeTree,
+  unifiedDiff,
+  writeManifest,
+} from "@dev/workspace";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { draw, must, place } from "./tree.ts";
+
+let here = place();
+beforeEach(() => {
+  here = place();
+});
+afterEach(() => here.clear());
+
+const work = async (tree: string) => appendFileSync(`${tree}/notes`, "two\n");
+
+test("the README's example does what it says", async () => {
+  const [directory, state] = [here.at("home"), here.at("state")];
+  draw(directory, { notes: "one\n" });
+  draw(state, {});
+  // example
+  const options = { textPath: `${state}/text`, limits: TREE_LIMITS, onProgress: () => undefined };
+  const taken = await takeTree(directory, `${state}/tree`, options);
+  if (!taken.ok) throw new Error(taken.fault.message);
+  await writeManifest(`${state}/manifest.json`, taken.value.manifest);
+  await work(`${state}/tree`);
+  const found = await changes(taken.value.manifest, `${state}/tree`);
+  if (!found.ok) throw new Error(found.fault.message);
+  const diff = await unifiedDiff(found.value, taken.value, `${state}/tree`);
+  const applied = await applyChanges(found.value, `${state}/tree`, directory);
+  // end
+  expect(must(diff)).toContain("+two");
+  expect(must(applied).written).toEqual(["notes"]);
+  expect(readFileSync(`${directory}/notes`, "utf8")).toBe("one\ntwo\n");
+});
+
+test("the README's example is the one that was run", async () => {
+  const readme = await readFile(new URL("../README.md", import.meta.url), "utf8");
+  const here = await readFile(new URL(import.meta.url), "utf8");
+  const shown = readme.split("```ts\n")[1]?.split("```")[0] ?? "none";
+  const run = here.split("// example\n")[1]?.split("// end")[0] ?? "";
+  expect(words(run)).toBe(words(shown));
+});
+
+/** The formatter breaks lines where the page does not. */
+function words(text: string): string {
+  return text.replaceAll(/\s+|,(?=\s*[})])/g, "");
+}

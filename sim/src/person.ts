@@ -1,0 +1,78 @@
+import { Driver, type Asker, type Services } from "@dev/session";
+import type { SessionId } from "@dev/protocol";
+import type { Recorder } from "./recorder.ts";
+import type { Scenario } from "./scenario.ts";
+import type { Party, Steps } from "./steps.ts";
+import type { World } from "./world.ts";
+
+/** How often one driver is started again on a session that a fault has stopped. */
+const TRY_LIMIT = 12;
+/** How long a person takes to answer. */
+const THOUGHT_MS = 500;
+
+export type PersonTerms = {
+  readonly scenario: Scenario;
+  readonly session: SessionId;
+  readonly world: World;
+  readonly steps: Steps;
+  readonly recorder: Recorder;
+  readonly services: (driver: Party) => Services;
+  /** Whether a newer driver has been started than this one. */
+  readonly isOld: (driver: Party) => boolean;
+  /** Faults that what goes wrong in this run explains. */
+  readonly explained: ReadonlySet<string>;
+};
+
+/**
+ * A person at a driver's process: gives the prompts that the session has not accepted yet, one after
+ * another, and opens it again when a fault stops it. To whoever is asked, see `scenario.permits`.
+ */
+export async function attend(terms: PersonTerms, driver: Party, controls: Controls): Promise<void> {
+  const { steps, session, world } = terms;
+  for (let tried = 1; tried <= TRY_LIMIT; tried++) {
+    const opened = await Driver.open(terms.services(driver), session);
+    if (!opened.ok) {
+      world.breach("trouble", `opening: ${opened.fault.code}: ${opened.fault.message}`);
+      return;
+    }
+    const prompt = await nextPrompt(terms);
+    if (prompt === null && !opened.value.active) return opened.value.close();
+    const given =
+      prompt === null ? null : { text: prompt, images: [], mode: terms.scenario.mode };
+    controls.stop = new AbortController();
+    const ran = await opened.value.run(given, controls.stop.signal);
+    controls.stop = null;
+    steps.note("", `${driver.name}: ran: ${ran.ok ? ran.value.outcome : ran.fault.message}`);
+    await opened.value.close();
+    if (terms.isOld(driver) || (ran.ok && (await nextPrompt(terms)) === null)) return;
+    if (!ran.ok && !terms.explained.has(ran.fault.code)) {
+      world.breach("trouble", `running: ${ran.fault.code}: ${ran.fault.message}`);
+    }
+    await steps.pass(driver, "goes on");
+  }
+  world.breach("stuck", `the session is not at its end after ${TRY_LIMIT} tries`);
+}
+
+/** What a person holds in hand. */
+export type Controls = { stop: AbortController | null };
+
+/** The first prompt that the session has not accepted. */
+async function nextPrompt({ recorder, session, scenario }: PersonTerms): Promise<string | null> {
+  const journal = await recorder.store.journal(session, 0);
+  if (!journal.ok) throw new Error(journal.fault.message);
+  const accepted = journal.value.filter(({ event }) => event.kind === "turn").length;
+  return scenario.prompts[accepted] ?? null;
+}
+
+export function asker(scenario: Scenario, steps: Steps, driver: Party): Asker {
+  return {
+    permit: async ({ id }) => {
+      await steps.pass(driver, `is asked to permit ${id}`, THOUGHT_MS);
+      return scenario.permits === "no" ? { kind: "no", message: "" } : { kind: "once" };
+    },
+    answer: async ({ id }) => {
+      await steps.pass(driver, `is asked question ${id}`, THOUGHT_MS);
+      return { text: "", choices: ["b"] };
+    },
+  };
+}
