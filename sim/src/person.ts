@@ -1,5 +1,6 @@
 import { Driver, type Asker, type Services } from "@dev/session";
-import type { SessionId } from "@dev/protocol";
+import type { Fault, Result } from "@dev/protocol";
+import type { NewSession } from "@dev/store";
 import type { Recorder } from "./recorder.ts";
 import type { Scenario } from "./scenario.ts";
 import type { Party, Steps } from "./steps.ts";
@@ -12,7 +13,8 @@ const THOUGHT_MS = 500;
 
 export type PersonTerms = {
   readonly scenario: Scenario;
-  readonly session: SessionId;
+  /** The session, as it is made when there is none yet. */
+  readonly made: NewSession;
   readonly world: World;
   readonly steps: Steps;
   readonly recorder: Recorder;
@@ -28,12 +30,14 @@ export type PersonTerms = {
  * another, and opens it again when a fault stops it. To whoever is asked, see `scenario.permits`.
  */
 export async function attend(terms: PersonTerms, driver: Party, controls: Controls): Promise<void> {
-  const { steps, session, world } = terms;
+  const { steps, world } = terms;
   for (let tried = 1; tried <= TRY_LIMIT; tried++) {
-    const opened = await Driver.open(terms.services(driver), session);
+    const opened = await openDriver(terms, driver);
     if (!opened.ok) {
-      world.breach("trouble", `opening: ${opened.fault.code}: ${opened.fault.message}`);
-      return;
+      meet(terms, opened.fault);
+      if (terms.isOld(driver)) return;
+      await steps.pass(driver, "tries again");
+      continue;
     }
     const prompt = await nextPrompt(terms);
     if (prompt === null && !opened.value.active) return opened.value.close();
@@ -45,23 +49,33 @@ export async function attend(terms: PersonTerms, driver: Party, controls: Contro
     steps.note("", `${driver.name}: ran: ${ran.ok ? ran.value.outcome : ran.fault.message}`);
     await opened.value.close();
     if (terms.isOld(driver) || (ran.ok && (await nextPrompt(terms)) === null)) return;
-    if (!ran.ok && !terms.explained.has(ran.fault.code)) {
-      world.breach("trouble", `running: ${ran.fault.code}: ${ran.fault.message}`);
-    }
+    if (!ran.ok) meet(terms, ran.fault);
     await steps.pass(driver, "goes on");
   }
   world.breach("stuck", `the session is not at its end after ${TRY_LIMIT} tries`);
+}
+
+/** A fault that nothing in this run explains is a breach. */
+function meet({ explained, world }: PersonTerms, { code, message }: Fault): void {
+  if (!explained.has(code)) world.breach("trouble", `${code}: ${message}`);
 }
 
 /** What a person holds in hand. */
 export type Controls = { stop: AbortController | null };
 
 /** The first prompt that the session has not accepted. */
-async function nextPrompt({ recorder, session, scenario }: PersonTerms): Promise<string | null> {
-  const journal = await recorder.store.journal(session, 0);
-  if (!journal.ok) throw new Error(journal.fault.message);
-  const accepted = journal.value.filter(({ event }) => event.kind === "turn").length;
+async function nextPrompt({ recorder, made, scenario }: PersonTerms): Promise<string | null> {
+  const journal = await recorder.store.journal(made.id, 0);
+  const events = journal.ok ? journal.value : [];
+  const accepted = events.filter(({ event }) => event.kind === "turn").length;
   return scenario.prompts[accepted] ?? null;
+}
+
+async function openDriver(terms: PersonTerms, driver: Party): Promise<Result<Driver>> {
+  const { made, services, recorder } = terms;
+  const known = await recorder.store.session(made.id);
+  if (known.ok) return Driver.open(services(driver), made.id);
+  return Driver.begin(services(driver), made);
 }
 
 export function asker(scenario: Scenario, steps: Steps, driver: Party): Asker {

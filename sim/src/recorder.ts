@@ -1,4 +1,4 @@
-import type { NewSession, Store } from "@dev/store";
+import type { Dispatch, Store } from "@dev/store";
 import { openSqlite } from "@dev/store";
 import type { Event, Result } from "@dev/protocol";
 import type { Party, Steps } from "./steps.ts";
@@ -27,13 +27,6 @@ export class Recorder {
     return this.#store;
   }
 
-  /** Makes the session, before anything can go wrong. */
-  create(session: NewSession): Promise<Result<void>> {
-    const again = (store: Store): Promise<Result<void>> => store.create(session);
-    this.#writes.push({ what: "create", again });
-    return again(this.#store);
-  }
-
   /** The store as one driver has it. */
   for(driver: Party): Store {
     const read = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
@@ -55,8 +48,11 @@ export class Recorder {
       return done;
     };
     const world = this.#world;
+    const dispatched = (dispatches: readonly Dispatch[]): void => {
+      for (const { id, spool } of dispatches) world.dispatched.set(id, spool);
+    };
     return {
-      create: (session) => write("create", (store) => store.create(session)),
+      create: (session, holder) => write("create", (store) => store.create(session, holder)),
       session: (id) => read("session", () => this.#store.session(id)),
       sessions: (limit, before) => read("sessions", () => this.#store.sessions(limit, before)),
       lastSave: (id) => read("save", () => this.#store.lastSave(id)),
@@ -71,6 +67,7 @@ export class Recorder {
           (store) => store.append(claim, entry),
           () => {
             for (const action of entry.minted) world.mint(action);
+            dispatched(entry.dispatches ?? []);
             if ("outcome" in entry.event) world.answered.add(entry.event.id);
           },
         ),
@@ -78,9 +75,7 @@ export class Recorder {
         write(
           `${dispatches.some(({ spool }) => spool !== "") ? EFFECTS : "dispatch"} ${dispatches.map(({ id }) => id)}`,
           (store) => store.dispatch(claim, dispatches),
-          () => {
-            for (const { id, spool } of dispatches) world.dispatched.set(id, spool);
-          },
+          () => dispatched(dispatches),
         ),
       settle: (claim, settled) =>
         write(

@@ -112,15 +112,6 @@ class Simulation {
   }
 
   async run(): Promise<void> {
-    const created = await this.#recorder.create({
-      id: this.#session,
-      createdMs: 0,
-      directory: "/workspace",
-      vendor: "simulated",
-      model: CONFIG.model,
-      config: JSON.stringify(CONFIG),
-    });
-    if (!created.ok) throw new Error(created.fault.message);
     const { stopAt, cutAt } = this.#scenario;
     if (stopAt !== null) this.steps.watch(stopAt, () => this.#stop());
     if (cutAt !== null) this.steps.watch(cutAt, () => this.#yard.cut());
@@ -155,7 +146,14 @@ class Simulation {
   #terms(): PersonTerms {
     return {
       scenario: this.#scenario,
-      session: this.#session,
+      made: {
+        id: this.#session,
+        createdMs: 0,
+        directory: "/workspace",
+        vendor: "simulated",
+        model: CONFIG.model,
+        config: JSON.stringify(CONFIG),
+      },
       world: this.world,
       steps: this.steps,
       recorder: this.#recorder,
@@ -261,6 +259,7 @@ function explained({ crashes }: Case): ReadonlySet<string> {
   const codes = new Set<string>();
   for (const { kind } of crashes) {
     if (kind === "split") codes.add("fenced");
+    if (kind === "cell") codes.add("gone");
     if (kind !== "driver") for (const code of ["link_lost", "unavailable"]) codes.add(code);
   }
   return codes;

@@ -1,11 +1,13 @@
+import { never, type Outcome } from "@dev/protocol";
 import type { LedgerEntry, LedgerLine } from "@dev/store";
 import type { Command } from "./args.ts";
 import { EXIT, type ExitCode, exitOfFault } from "./exit.ts";
+import { grouped } from "./figure.ts";
+import { headline, endText as howItEnded } from "./headline.ts";
 import type { Home } from "./home.ts";
 import { find } from "./run.ts";
-import { faultText } from "./say.ts";
+import { faultText, fitted, onOneLine } from "./say.ts";
 import type { Terminal } from "./terminal.ts";
-import { headline } from "./text-watch.ts";
 
 /** `dev ledger`: every action of a session, with its life. */
 export async function ledger(
@@ -31,21 +33,44 @@ function asText({ action, lines }: LedgerEntry): string {
   return head + lines.map((line) => `       ${lineText(line)}\n`).join("");
 }
 
+/** The longest word of a line, so that what follows stands below what follows. */
+const STATE_WIDTH = "dispatched".length;
+
 function lineText(line: LedgerLine): string {
-  const at = new Date(line.atMs).toISOString().slice(11, 23);
-  const attempt = line.attempt > 1 ? ` (attempt ${line.attempt})` : "";
-  return `${at}  ${line.state}${attempt}${endText(line)}`;
+  const at = new Date(line.atMs);
+  const time = [at.getHours(), at.getMinutes(), at.getSeconds()].map((each) => two(each)).join(":");
+  const attempt = line.attempt > 1 ? `attempt ${line.attempt}` : "";
+  const more = [attempt, endText(line)].filter((part) => part !== "").join(", ");
+  const state = more === "" ? line.state : line.state.padEnd(STATE_WIDTH);
+  return `${time}.${String(at.getMilliseconds()).padStart(3, "0")}  ${state}  ${more}`.trimEnd();
 }
 
+function two(value: number): string {
+  return String(value).padStart(2, "0");
+}
+
+/** Of what a line says in words, what is shown. */
+const DETAIL_LIMIT = 100;
+
 function endText({ outcome, usage, detail }: LedgerLine): string {
-  if (outcome !== null) {
-    if (outcome.kind === "refused") return `: ${outcome.reason} (${outcome.rule})`;
-    if (outcome.kind === "failed") return `: failed, ${outcome.fault.message}`;
-    if (outcome.kind !== "ok") return `: ${outcome.kind}`;
-    const { result } = outcome;
-    if (result.kind !== "exec") return ": ok";
-    return result.end.kind === "exit" ? `: exit ${result.end.code}` : `: ${result.end.kind}`;
+  if (outcome !== null) return outcomeText(outcome);
+  if (usage !== null)
+    return `${grouped(usage.inputTokens)} tokens in, ${grouped(usage.outputTokens)} out`;
+  return fitted(onOneLine(detail), DETAIL_LIMIT);
+}
+
+function outcomeText(outcome: Outcome): string {
+  switch (outcome.kind) {
+    case "ok":
+      return outcome.result.kind === "exec" ? howItEnded(outcome.result.end) : "ok";
+    case "failed":
+      return fitted(onOneLine(`failed: ${outcome.fault.message}`), DETAIL_LIMIT);
+    case "refused":
+      return onOneLine(`${outcome.reason} (${outcome.rule})`);
+    case "unknown":
+    case "cancelled":
+      return outcome.kind;
+    default:
+      return never(outcome);
   }
-  if (usage !== null) return `: ${usage.inputTokens} tokens in, ${usage.outputTokens} out`;
-  return detail === "" ? "" : `: ${detail.slice(0, 80)}`;
 }

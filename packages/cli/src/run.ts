@@ -1,13 +1,14 @@
-import { realpathSync, statSync } from "node:fs";
+import { accessSync, constants, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { type Config, DEFAULT_LIMITS } from "@dev/core";
 import { OFFERED_TOOLS, toolSpecs } from "@dev/model";
-import type { Result, SessionId } from "@dev/protocol";
+import type { Fault, Result, SessionId } from "@dev/protocol";
 import { fail, fault, ok, parseSessionId, sessionId } from "@dev/protocol";
 import { Driver, type Prompt, prelude, type Services } from "@dev/session";
 import type { NewSession, Session, Store } from "@dev/store";
 import type { Command } from "./args.ts";
 import { EXIT, type ExitCode, exitOfEnd, exitOfFault } from "./exit.ts";
+import { countText } from "./figure.ts";
 import type { Home } from "./home.ts";
 import { loadSettings, type Settings } from "./settings.ts";
 import type { Terminal } from "./terminal.ts";
@@ -47,6 +48,8 @@ export async function resume(command: Resume, home: Home, terminal: Terminal): P
   if (!model.ok) return fallen(watch, model);
   const prompt = await readPrompt(command.prompt, terminal);
   if (!prompt.ok) return fallen(watch, prompt);
+  const missing = missingOf(session, prompt.value);
+  if (missing !== null) return fallen(watch, fail(missing));
   const mode = command.mode ?? terminal.defaultMode(command.json);
   const text = prompt.value ?? (endedEarly(session) ? "" : null);
   const open = (services: Services): Promise<Result<Driver>> => Driver.open(services, session.id);
@@ -54,6 +57,23 @@ export async function resume(command: Resume, home: Home, terminal: Terminal): P
     { store, session, open, settings: settings.value, home, terminal, watch, json: command.json },
     text === null ? null : { text, images: [], mode },
   );
+}
+
+/** What stands in the way of going on with a session; null if nothing does. */
+function missingOf(session: Session, prompt: string | null): Fault | null {
+  const { id, directory, state, holder } = session;
+  if (prompt?.trim() === "") return fault("usage", "the prompt is empty");
+  if (session.vendor === "local") {
+    const found = findDirectory(directory);
+    if (!found.ok) {
+      const mend = "the session works there: put it back, and resume";
+      return { ...found.fault, mend };
+    }
+  }
+  // A driver that still holds it may have died before it said how the turn ended: that is said now.
+  if (prompt !== null || state !== "complete" || holder !== null) return null;
+  const mend = `give it another prompt: dev resume ${id} "…"`;
+  return fault("usage", "the session is complete: there is nothing to go on with", id, mend);
 }
 
 /** Whether a session's last turn ended, and not because its work was done: it can go on. */
@@ -81,7 +101,9 @@ async function begin(command: Exec, home: Home, terminal: Terminal): Promise<Res
   const prompt = await readPrompt(command.prompt, terminal);
   if (!prompt.ok) return prompt;
   const text = prompt.value ?? "";
-  if (text.trim() === "") return fail(fault("usage", "the prompt is empty"));
+  if (text.trim() === "") {
+    return fail(fault("usage", "the prompt is empty", "", 'say what to do: dev exec "…"'));
+  }
   const instructions = prelude(directory.value);
   if (!instructions.ok) return instructions;
   const config: Config = {
@@ -141,24 +163,39 @@ async function drive(drive: Drive, prompt: Prompt | null): Promise<ExitCode> {
     signal,
     asker: terminal.asker(json),
     onProgress: (progress) => watch.progress(progress),
+    onNote: (text) => watch.note(text),
   });
   try {
     const driver = await drive.open(world.services);
     if (!driver.ok) return fallen(watch, driver);
     watch.thread(session.id);
+    let code: ExitCode;
     try {
       const end = await driver.value.run(prompt, signal);
-      if (!end.ok) return signal.aborted ? EXIT.interrupted : fallen(watch, end);
-      watch.ended(end.value);
-      return exitOfEnd(end.value);
+      if (end.ok) watch.ended(end.value);
+      if (end.ok) code = exitOfEnd(end.value);
+      else code = signal.aborted ? EXIT.interrupted : fallen(watch, end);
     } finally {
       await driver.value.close();
     }
+    if (session.vendor !== "local" && !json) await tellChanges(session, home, watch);
+    return code;
   } finally {
     release();
     world.close();
     store.close();
   }
+}
+
+/** How to get at work that was done in a copy. */
+async function tellChanges(session: NewSession, home: Home, watch: Watch): Promise<void> {
+  const { changedCount } = await import("./workspace.ts");
+  const count = await changedCount(session.id, home);
+  if (count === 0) return;
+  const what = `${countText(count, "file")} changed in the session's own copy`;
+  watch.note(
+    `${what}: see \`dev diff ${session.id}\`, bring back with \`dev apply ${session.id}\``,
+  );
 }
 
 function fallen(watch: Watch, failed: Extract<Result<never>, { ok: false }>): ExitCode {
@@ -177,10 +214,18 @@ async function readPrompt(
 function findDirectory(given: string): Result<string> {
   try {
     const directory = realpathSync(resolve(given));
-    if (statSync(directory).isDirectory()) return ok(directory);
-    return fail(fault("usage", "it is not a directory", given));
+    if (!statSync(directory).isDirectory()) return fail(fault("usage", "not a directory", given));
+    accessSync(directory, constants.R_OK | constants.X_OK);
+    return ok(directory);
   } catch (error) {
-    return fail(fault("usage", error instanceof Error ? error.message : String(error), given));
+    const code = error instanceof Error && "code" in error ? error.code : "";
+    const known = new Map<unknown, string>([
+      ["ENOENT", "there is no such directory"],
+      ["ENOTDIR", "not a directory"],
+      ["EACCES", "the directory may not be read"],
+    ]);
+    const message = known.get(code) ?? (error instanceof Error ? error.message : String(error));
+    return fail(fault("usage", message, given));
   }
 }
 

@@ -1,8 +1,9 @@
 import type { Session } from "@dev/store";
 import type { Command } from "./args.ts";
 import { EXIT, type ExitCode, exitOfFault } from "./exit.ts";
+import { momentText } from "./figure.ts";
 import type { Home } from "./home.ts";
-import { faultText, printable } from "./say.ts";
+import { faultText, fitted, onOneLine } from "./say.ts";
 import type { Terminal } from "./terminal.ts";
 import { openStore } from "./world.ts";
 
@@ -23,7 +24,9 @@ export async function sessions(
   let before: Session["id"] | undefined;
   for (;;) {
     const page = await store.value.sessions(PAGE, before);
-    for (const session of page) terminal.print(command.json ? asJson(session) : asLine(session));
+    for (const session of page) {
+      terminal.print(command.json ? asJson(session) : asLine(session, terminal.columnCount));
+    }
     before = page.at(-1)?.id;
     if (page.length < PAGE || before === undefined) break;
   }
@@ -45,7 +48,14 @@ function asJson(session: Session): string {
   })}\n`;
 }
 
-function asLine(session: Session): string {
-  const when = new Date(session.updatedMs).toISOString().slice(0, 16).replace("T", " ");
-  return `${session.id}  ${when}  ${session.state.padEnd(9)}  ${printable(session.title)}\n`;
+function asLine(session: Session, columnCount: number | null): string {
+  const head = `${session.id}  ${momentText(session.updatedMs)}  ${session.state.padEnd(STATE_WIDTH)}  `;
+  const title = onOneLine(session.title);
+  const room = columnCount === null ? null : Math.max(MIN_TITLE_WIDTH, columnCount - head.length);
+  const shown = room === null ? title : fitted(title, room);
+  return `${`${head}${shown}`.trimEnd()}\n`;
 }
+
+/** The longest of the states. */
+const STATE_WIDTH = "cancelled".length;
+const MIN_TITLE_WIDTH = 20;

@@ -14,6 +14,8 @@ export type Settings = {
   readonly effort: "default" | "low" | "medium" | "high";
   readonly providers: Readonly<Record<string, ProviderSettings>>;
   readonly limits: Partial<Limits>;
+  /** How long a model may say nothing before its call is given up; null: the router's own limits. */
+  readonly modelSilenceMs: number | null;
   readonly rules: readonly LayeredRule[];
   /** Whether bubblewrap confines the commands of `--cell local`. */
   readonly confine: boolean;
@@ -32,10 +34,12 @@ type File = {
   readonly model?: string | undefined;
   readonly effort?: Settings["effort"] | undefined;
   readonly providers?: Readonly<Record<string, ProviderSettings>> | undefined;
-  readonly limits?: Readonly<Partial<Record<LimitKey, number | undefined>>> | undefined;
+  readonly limits?: LimitsFile | undefined;
   readonly policy?: { readonly rules?: readonly RuleFile[] | undefined } | undefined;
   readonly local?: { readonly confine?: boolean | undefined } | undefined;
 };
+
+type LimitsFile = Readonly<Partial<Record<LimitKey | "model_silence_seconds", number | undefined>>>;
 
 type RuleFile = { readonly [K in keyof Rule]: Rule[K] | undefined } & Pick<Rule, "decision">;
 
@@ -47,6 +51,7 @@ const LIMIT_KEYS: Readonly<Record<LimitKey, keyof Limits>> = {
   tokens_per_session: "tokensPerSession",
 };
 
+/** Limits of the core, by their names in a file. */
 type LimitKey =
   | "model_calls_per_turn"
   | "identical_replies"
@@ -92,6 +97,14 @@ export const settingsSchema: v.GenericSchema<File> = v.strictObject({
       identical_replies: v.optional(count),
       calls_per_reply: v.optional(count),
       tokens_per_session: v.optional(count),
+      model_silence_seconds: v.optional(
+        v.pipe(
+          count,
+          v.description(
+            "How long a model may say nothing before its call is given up (default: 180 until it begins, 90 within an answer).",
+          ),
+        ),
+      ),
     }),
   ),
   policy: v.optional(
@@ -146,6 +159,7 @@ const NO_SETTINGS: Settings = {
   effort: "default",
   providers: {},
   limits: {},
+  modelSilenceMs: null,
   rules: [],
   confine: true,
   files: [],
@@ -154,7 +168,8 @@ const NO_SETTINGS: Settings = {
 /** Lays a file over the settings below it. A limit is only ever narrowed: by a project, from the default. */
 function merged(below: Settings, layer: Layer, file: File, path: string): Settings {
   const limits: { -readonly [K in keyof Limits]?: Limits[K] } = { ...below.limits };
-  for (const [key, value] of Object.entries(file.limits ?? {})) {
+  const { model_silence_seconds: silence, ...given } = file.limits ?? {};
+  for (const [key, value] of Object.entries(given)) {
     const name = LIMIT_KEYS[key as LimitKey];
     if (value === undefined) continue;
     const ceiling = limits[name] ?? (layer === "project" ? DEFAULT_LIMITS[name] : 0);
@@ -167,10 +182,18 @@ function merged(below: Settings, layer: Layer, file: File, path: string): Settin
     // An administrator's provider is not replaced by one of the same name.
     providers: { ...file.providers, ...below.providers },
     limits,
+    modelSilenceMs: silenceOf(silence, below.modelSilenceMs),
     rules: [...below.rules, ...rules],
     confine: file.local?.confine ?? below.confine,
     files: [...below.files, path],
   };
+}
+
+/** Like the other limits: a file above another one's can only narrow it. */
+function silenceOf(seconds: number | undefined, belowMs: number | null): number | null {
+  if (seconds === undefined) return belowMs;
+  const ms = seconds * 1000;
+  return belowMs === null ? ms : Math.min(ms, belowMs);
 }
 
 /** The nearest project's file, from the directory up to the root of its repository. */

@@ -1,9 +1,12 @@
 import { styleText } from "node:util";
-import type { Action, Event, OpResult } from "@dev/protocol";
+import type { Action, Event, Fault, Outcome } from "@dev/protocol";
 import { never } from "@dev/protocol";
 import type { Progress, TurnEnd } from "@dev/session";
-import { itemOf, shellText, statusOf } from "./item.ts";
-import { faultText, printable } from "./say.ts";
+import type { Activity } from "./activity.ts";
+import { countText, grouped } from "./figure.ts";
+import { headline, note } from "./headline.ts";
+import { statusOf } from "./item.ts";
+import { faultText, onOneLine, printable } from "./say.ts";
 import type { Watch } from "./watch.ts";
 
 /** How many lines of a command that failed are shown. */
@@ -11,153 +14,180 @@ const OUTPUT_LINE_LIMIT = 12;
 
 export type TextOutput = {
   readonly out: (text: string) => void;
-  readonly err: (text: string) => void;
+  readonly activity: Activity;
   /** Whether stderr takes colour. */
   readonly colour: boolean;
 };
 
-/** Progress in lines on stderr, and the last message of a turn on stdout. */
-export function textWatch({ out, err, colour }: TextOutput): Watch {
+/** Progress in lines on stderr, and the last message of a turn that is complete on stdout. */
+export function textWatch({ out, activity, colour }: TextOutput): Watch {
+  const page = pageOf(activity, colour);
+  return {
+    thread: (id) => page.line(page.dim(`session ${id}`)),
+    note: (text) => page.line(page.dim(printable(text))),
+    failed: (fault) => page.line(`dev: ${faultText(fault)}`),
+    ended: (end) => {
+      activity.clear();
+      ended(end, out, page);
+    },
+    progress: (progress) => show(progress, page, activity),
+  };
+}
+
+/** What lines are written to, and the colours it has. */
+type Page = {
+  readonly line: (text: string) => void;
+  readonly dim: (text: string) => string;
+  /** A mark at the head of a line. */
+  readonly mark: (mark: Mark) => string;
+};
+
+type Mark = "✓" | "✗" | "⊘" | "?";
+
+const COLOURS = { "✓": "green", "✗": "red", "⊘": "yellow", "?": "yellow" } as const;
+
+function pageOf(activity: Activity, colour: boolean): Page {
   const style = (format: Parameters<typeof styleText>[0], text: string): string =>
     colour ? styleText(format, text, { validateStream: false }) : text;
-  const dim = (text: string): string => style("dim", text);
-  const line = (text: string): void => err(`${text}\n`);
+  return {
+    line: (text) => activity.above(`${text}\n`),
+    dim: (text) => style("dim", text),
+    mark: (mark) => style(COLOURS[mark], mark),
+  };
+}
 
-  const answered = (action: Action, event: Event): void => {
-    if (event.kind === "model" && event.answer.kind === "reply" && event.answer.calls.length > 0) {
-      if (event.answer.text !== "") line(printable(event.answer.text));
+function show(progress: Progress, page: Page, activity: Activity): void {
+  switch (progress.kind) {
+    case "started":
+      activity.begin(keyOf(progress.action), headline(progress.action));
+      return;
+    case "answered":
+      activity.end(keyOf(progress.action));
+      answered(progress.action, progress.event, page);
+      return;
+    case "retried":
+      page.line(page.dim(`asking the model again: ${onOneLine(reasonOf(progress.after))}`));
+      return;
+    case "cell":
+      cell(progress.observation, progress.note, page, activity);
+      return;
+    case "turn_ended":
+      activity.clear();
+      return;
+    case "turn_started":
+    case "delta":
+    case "output":
+    case "said":
+      return;
+    default:
+      never(progress);
+  }
+}
+
+function keyOf(action: Action): string {
+  return String(action.id);
+}
+
+function reasonOf({ subject, message }: Fault): string {
+  return subject === "" ? message : `${subject}: ${message}`;
+}
+
+type Observed = Extract<Progress, { kind: "cell" }>["observation"];
+
+function cell(observation: Observed, note: string, page: Page, activity: Activity): void {
+  switch (observation) {
+    case "requested":
+    case "starting":
+    case "provisioning":
+      activity.begin("cell", note === "" ? "starting the cell" : note);
+      return;
+    case "stopping":
+      page.line(page.dim("waiting for what the cell was doing …"));
+      activity.begin("cell", "waiting for what the cell was doing");
+      return;
+    case "ready":
+    case "stopped":
+    case "gone":
+    case "failed":
+      activity.end("cell");
+      return;
+    default:
+      never(observation);
+  }
+}
+
+function answered(action: Action, event: Event, page: Page): void {
+  if (event.kind === "model") {
+    const { answer } = event;
+    // What is said with calls is on the way; what is said without is the end, and goes to stdout.
+    const isOnTheWay = answer.kind === "reply" && answer.calls.length > 0 && answer.text !== "";
+    if (isOnTheWay) page.line(printable(answer.text));
+    return;
+  }
+  if ("outcome" in event) outcomeLines(action, event.outcome, page);
+}
+
+function outcomeLines(action: Action, outcome: Outcome, page: Page): void {
+  const { line, dim, mark } = page;
+  const head = headline(action);
+  switch (outcome.kind) {
+    case "ok": {
+      const failed = statusOf(outcome) === "failed";
+      const said = note(outcome.result);
+      line(`${mark(failed ? "✗" : "✓")} ${head}${said === "" ? "" : dim(`  ${said}`)}`);
+      if (failed) for (const each of lastLines(outcome)) line(dim(`    ${each}`));
       return;
     }
-    if (!("outcome" in event)) return;
-    const { outcome } = event;
-    const head = headline(action);
-    switch (outcome.kind) {
-      case "ok": {
-        const failed = statusOf(outcome) === "failed";
-        line(
-          `${failed ? style("red", "✗") : style("green", "✓")} ${head}${dim(note(outcome.result))}`,
-        );
-        if (failed && outcome.result.kind === "exec") {
-          const text = `${outcome.result.stdout}\n${outcome.result.stderr}`.trim();
-          for (const each of text.split("\n").slice(-OUTPUT_LINE_LIMIT))
-            line(dim(`    ${printable(each)}`));
-        }
-        return;
-      }
-      case "failed":
-        return line(`${style("red", "✗")} ${head}  ${faultText(outcome.fault)}`);
-      case "refused":
-        return line(
-          `${style("yellow", "⊘")} ${head}  refused: ${outcome.reason} (${outcome.rule})`,
-        );
-      case "unknown":
-        return line(
-          `${style("yellow", "?")} ${head}  unknown whether it finished. ${outcome.known}`,
-        );
-      case "cancelled":
-        return line(`${style("yellow", "⊘")} ${head}  stopped`);
-      default:
-        return never(outcome);
-    }
-  };
-
-  return {
-    thread: (id) => line(dim(`session ${id}`)),
-    failed: (fault) => line(`dev: ${faultText(fault)}`),
-    ended: (end) => ended(end, out, line, dim),
-    progress: (progress: Progress) => {
-      switch (progress.kind) {
-        case "answered":
-          return answered(progress.action, progress.event);
-        case "retried":
-          return line(dim(`the model is asked again: ${faultText(progress.after)}`));
-        case "cell": {
-          const { observation, note } = progress;
-          if (observation === "stopping") line(dim("the cell is finishing what it was doing …"));
-          else if (observation === "provisioning") line(dim(`preparing the workspace … ${note}`));
-          return;
-        }
-        case "turn_started":
-        case "started":
-        case "delta":
-        case "output":
-        case "said":
-        case "turn_ended":
-          return;
-        default:
-          return never(progress);
-      }
-    },
-  };
-}
-
-function ended(
-  end: TurnEnd,
-  out: (text: string) => void,
-  line: (text: string) => void,
-  dim: (text: string) => string,
-): void {
-  const { inputTokens, outputTokens } = end.usage;
-  if (end.message !== "") out(`${end.message}\n`);
-  if (end.outcome !== "complete") line(`dev: the turn ended as ${end.outcome}: ${end.reason}`);
-  if (end.outcome === "failed") line(`go on where it stopped: dev resume ${end.session}`);
-  if (inputTokens + outputTokens > 0) line(dim(`${inputTokens} tokens in, ${outputTokens} out`));
-}
-
-/** An action in a few words. */
-export function headline(action: Action): string {
-  return printable(headlineOf(action)).replaceAll("\n", " ⏎ ");
-}
-
-function headlineOf(action: Action): string {
-  const { op } = action;
-  switch (op.kind) {
-    case "exec":
-      return `$ ${shellText(op.argv)}`;
-    case "git":
-      return `$ ${shellText(["git", ...op.argv])}`;
-    case "read":
-    case "write":
-    case "patch":
-      return `${op.kind} ${op.path}`;
-    case "search":
-      return `search ${op.pattern}${op.path === "." ? "" : ` in ${op.path}`}`;
-    case "done":
-      return `done turn ${op.turn}: ${op.outcome}`;
-    case "emit":
-      return `emit ${JSON.stringify(op.text.split("\n")[0]?.slice(0, 60) ?? "")}`;
-    case "model":
-      return `model ${op.model}`;
+    case "failed":
+      line(`${mark("✗")} ${head}  ${dim(onOneLine(outcome.fault.message))}`);
+      return;
+    case "refused":
+      line(`${mark("⊘")} ${head}  ${dim(onOneLine(`refused: ${outcome.reason}`))}`);
+      return;
+    case "unknown":
+      line(`${mark("?")} ${head}  ${dim("unknown whether it finished")}`);
+      return;
+    case "cancelled":
+      line(`${mark("⊘")} ${head}  ${dim("stopped")}`);
+      return;
     default:
-      return itemOf(action)?.type ?? op.kind;
+      never(outcome);
   }
 }
 
-function note(result: OpResult): string {
-  switch (result.kind) {
-    case "exec": {
-      const { end } = result;
-      const how =
-        end.kind === "exit"
-          ? `exit ${end.code}`
-          : end.kind === "signal"
-            ? `killed by ${end.signal}`
-            : end.kind === "timeout"
-              ? "reached its deadline"
-              : `runs on as ${end.name}`;
-      return `  ${how}, ${(result.durationMs / 1000).toFixed(1)} s`;
-    }
-    case "write":
-      return `  +${result.addedLines} -${result.removedLines}`;
-    case "read":
-      return `  ${result.lineCount} lines`;
-    case "search":
-      return `  ${result.matches.length}${result.cut ? "+" : ""} matches`;
-    case "browse":
-      return `  ${result.status}`;
-    case "tool":
-      return "";
+function lastLines(outcome: Extract<Outcome, { kind: "ok" }>): readonly string[] {
+  const { result } = outcome;
+  if (result.kind !== "exec") return [];
+  const all = printable(`${result.stdout}\n${result.stderr}`.trim()).split("\n");
+  const lines = all
+    .slice(-OUTPUT_LINE_LIMIT)
+    .filter((_, at, kept) => at > 0 || kept.join("") !== "");
+  const left = all.length - lines.length;
+  return left > 0 ? [`(${countText(left, "line")} before)`, ...lines] : lines;
+}
+
+function ended(end: TurnEnd, out: (text: string) => void, { line, dim }: Page): void {
+  const { inputTokens, cachedTokens, outputTokens } = end.usage;
+  const again = `go on where it stopped: dev resume ${end.session}`;
+  switch (end.outcome) {
+    case "complete":
+      if (end.message !== "") out(`${end.message}\n`);
+      break;
+    case "cancelled":
+      line(`stopped; ${again}`);
+      break;
+    case "failed":
+      line(`dev: ${printable(end.reason)}`);
+      line(again);
+      break;
+    case "limit":
+      line(`dev: a limit was reached: ${printable(end.reason)}`);
+      line(again);
+      break;
     default:
-      return never(result);
+      never(end.outcome);
   }
+  if (inputTokens + outputTokens === 0) return;
+  const cached = cachedTokens === 0 ? "" : ` (${grouped(cachedTokens)} from the cache)`;
+  line(dim(`${grouped(inputTokens)} tokens in${cached}, ${grouped(outputTokens)} out`));
 }

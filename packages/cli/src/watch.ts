@@ -9,6 +9,8 @@ export interface Watch {
   /** The run is over: by the end of a turn, or by what stood in its way. */
   ended(end: TurnEnd): void;
   failed(fault: Fault): void;
+  /** Something that a person may want to know, and a program need not. */
+  note(text: string): void;
 }
 
 /** Prints one JSON object a line, and nothing else, on stdout. */
@@ -25,6 +27,7 @@ export function jsonWatch(print: (line: string) => void): Watch {
   return {
     thread: (id) => say({ type: "thread.started", thread_id: id }),
     failed: (fault) => say({ type: "error", ...errorOf(fault) }),
+    note: () => {},
     ended: (end) => say(endOf(end)),
     progress: (progress) => {
       switch (progress.kind) {

@@ -15,9 +15,10 @@ import {
 } from "@dev/workspace";
 import type { Command } from "./args.ts";
 import { EXIT, type ExitCode, exitOfFault } from "./exit.ts";
+import { countText, sizeText } from "./figure.ts";
 import type { Home } from "./home.ts";
 import { find } from "./run.ts";
-import { faultText, printable } from "./say.ts";
+import { faultText, onOneLine } from "./say.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** A session's own workspace: the copy, and what it was when it was taken. */
@@ -39,7 +40,13 @@ function placeOf(home: Home, session: string): Place {
 }
 
 /** How often the progress of a copy is told, in files. */
-const TELL_EVERY = 2000;
+const TELL_EVERY = 500;
+
+/** Whoever is told of a copy: how far it is, and what a person should know of it. */
+export type CopyWatch = {
+  readonly onProgress: (text: string) => void;
+  readonly onNote: (text: string) => void;
+};
 
 /**
  * Takes a session's workspace from its directory, or finds it taken. It appears whole, by a rename, so
@@ -48,7 +55,7 @@ const TELL_EVERY = 2000;
 export async function prepareWorkspace(
   session: Session,
   home: Home,
-  onNote: (note: string) => void,
+  watch: CopyWatch,
 ): Promise<Result<string>> {
   const place = placeOf(home, session.id);
   if (existsSync(place.tree)) return ok(place.tree);
@@ -60,7 +67,8 @@ export async function prepareWorkspace(
     limits: TREE_LIMITS,
     onProgress: ({ entryCount, sizeBytes }) => {
       if (entryCount % TELL_EVERY === 0) {
-        onNote(`${entryCount} files, ${Math.round(sizeBytes / 1024 / 1024)} MiB`);
+        const sofar = `${countText(entryCount, "file")}, ${sizeText(sizeBytes)}`;
+        watch.onProgress(`copying the directory: ${sofar}`);
       }
     },
   });
@@ -68,8 +76,31 @@ export async function prepareWorkspace(
   const written = await writeManifest(aside.manifest, taken.value.manifest);
   if (!written.ok) return written;
   renameSync(aside.root, place.root);
-  if (taken.value.skipped.length > 0) onNote(`${taken.value.skipped.length} entries left out`);
+  if (taken.value.skipped.length > 0) watch.onNote(leftOut(taken.value.skipped));
   return ok(place.tree);
+}
+
+/** How many of the entries that a copy leaves out are named. */
+const NAMED_LIMIT = 5;
+
+function leftOut(skipped: readonly { readonly path: string }[]): string {
+  const paths = skipped.map(({ path }) => path);
+  const names = paths.slice(0, NAMED_LIMIT).join(", ") + (paths.length > NAMED_LIMIT ? ", …" : "");
+  return `left out of the copy (no files, or not readable): ${names}`;
+}
+
+/** How many files a session changed in its own workspace; 0 where it has none. */
+export async function changedCount(session: Session["id"], home: Home): Promise<number> {
+  const place = placeOf(home, session);
+  if (!existsSync(place.tree)) return 0;
+  const manifest = await readManifest(place.manifest);
+  const found = manifest.ok ? await changes(manifest.value, place.tree) : manifest;
+  return found.ok ? found.value.filter(({ path }) => !isInGit(path)).length : 0;
+}
+
+/** Whether git itself would refuse a patch of this path. */
+function isInGit(path: string): boolean {
+  return /(^|\/)\.git(\/|$)/i.test(path);
 }
 
 type Look = {
@@ -116,9 +147,12 @@ export async function diff(
     for (const { kind, path } of found) terminal.print(`${JSON.stringify({ kind, path })}\n`);
     return EXIT.complete;
   }
-  const text = await unifiedDiff(found, base, place.tree);
+  const shown = found.filter(({ path }) => !isInGit(path));
+  const text = await unifiedDiff(shown, base, place.tree);
   if (!text.ok) return refuse(text, terminal);
   terminal.print(text.value);
+  const left = found.length - shown.length;
+  if (left > 0) terminal.complain(`dev: not shown: ${countText(left, "change")} inside .git\n`);
   return EXIT.complete;
 }
 
@@ -139,9 +173,15 @@ export async function apply(
     return EXIT.complete;
   }
   const list = (paths: readonly string[], note: string): void => {
-    for (const path of paths) terminal.complain(`${printable(path)}: ${note}\n`);
+    for (const path of paths) terminal.complain(`${onOneLine(path)}: ${note}\n`);
   };
-  terminal.print(written.map((path) => `${printable(path)}\n`).join(""));
+  const shown = written.filter((path) => !isInGit(path));
+  terminal.print(shown.map((path) => `${onOneLine(path)}\n`).join(""));
+  const inGit = written.length - shown.length;
+  const besides = inGit === 0 ? "" : `, and ${countText(inGit, "file")} inside .git`;
+  const what =
+    written.length === 0 ? "nothing to apply" : `${countText(shown.length, "file")} applied`;
+  terminal.complain(`${what}${besides}\n`);
   list(held, "left out: it steers what your own git does; see `dev diff`");
   list(kept, "left: it holds something that the session did not have");
   list(skipped, "left out: it cannot be compared");

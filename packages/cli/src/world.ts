@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { CellSpec, Vendor, VendorOptions } from "@dev/cell";
 import { openCore } from "@dev/host";
-import { openRouter, type Provider, ROUTER_LIMITS } from "@dev/model";
+import { openRouter, type Provider, ROUTER_LIMITS, type RouterLimits } from "@dev/model";
 import { cellId, fail, fault, ok, type Result } from "@dev/protocol";
 import type { Asker, Progress, Services } from "@dev/session";
 import { openSqlite, type Session, type Store } from "@dev/store";
@@ -24,6 +24,8 @@ export type WorldOptions = {
   readonly signal: AbortSignal;
   readonly asker: Asker | null;
   readonly onProgress: (progress: Progress) => void;
+  /** What a person may want to know besides. */
+  readonly onNote: (text: string) => void;
 };
 
 /** Opens the store in a person's state directory, making that where there is none. */
@@ -39,11 +41,11 @@ export async function openStore(home: Home): Promise<Result<Store>> {
 
 /** Puts a driver's services together. What a cell needs is loaded when a cell is needed. */
 export function openWorld(store: Store, options: WorldOptions): World {
-  const { home, settings, terminal, asker, onProgress } = options;
+  const { settings, terminal, asker, onProgress } = options;
   const router = openRouter(keyed(settings.providers, terminal.env), {
     sleep: (ms, signal) => sleep(ms, signal),
     random: () => terminal.random(),
-    limits: ROUTER_LIMITS,
+    limits: routerLimits(settings.modelSilenceMs),
   });
   const core = openCore({ host: "native" });
   const services: Services = {
@@ -54,7 +56,7 @@ export function openWorld(store: Store, options: WorldOptions): World {
     rules: settings.rules,
     asker,
     onProgress,
-    spec: (session) => specOf(session, home, onProgress),
+    spec: (session) => specOf(session, options),
     newCellId: () => cellId(terminal.nowMs(), randomBytes(terminal)),
     now: () => terminal.nowMs(),
     holder: holderName(),
@@ -69,6 +71,12 @@ export function openWorld(store: Store, options: WorldOptions): World {
   };
 }
 
+/** The router's limits, with the silence of a model that settings allow. */
+function routerLimits(silenceMs: number | null): RouterLimits {
+  if (silenceMs === null) return ROUTER_LIMITS;
+  return { ...ROUTER_LIMITS, firstByteMs: silenceMs, idleMs: silenceMs };
+}
+
 /** Providers with the keys that the environment holds. */
 function keyed(
   settings: Readonly<Record<string, ProviderSettings>>,
@@ -77,7 +85,7 @@ function keyed(
   const providers: Record<string, Provider> = {};
   for (const [name, { wire, base_url: baseUrl, env_key: variable }] of Object.entries(settings)) {
     const key = variable === undefined ? null : (env[variable] ?? "");
-    providers[name] = { wire, baseUrl, key, keySource: variable ?? "" };
+    providers[name] = { wire, baseUrl, key, ...(variable && { keySource: variable }) };
   }
   return providers;
 }
@@ -173,16 +181,16 @@ export async function vendorOptions(
 /** How to build a session's cell: on the person's directory, or on a workspace of its own. */
 async function specOf(
   session: Session,
-  home: Home,
-  onProgress: (progress: Progress) => void,
+  { home, onProgress, onNote }: WorldOptions,
 ): Promise<Result<CellSpec>> {
   const { DEFAULT_CELL_LIMITS: limits } = await import("@dev/cell");
   if (session.vendor === "local") {
     return ok({ workspace: session.directory, variables: {}, limits });
   }
   const { prepareWorkspace } = await import("./workspace.ts");
-  const workspace = await prepareWorkspace(session, home, (note) =>
-    onProgress({ kind: "cell", observation: "provisioning", note }),
-  );
+  const workspace = await prepareWorkspace(session, home, {
+    onNote,
+    onProgress: (note) => onProgress({ kind: "cell", observation: "provisioning", note }),
+  });
   return workspace.ok ? ok({ workspace: workspace.value, variables: {}, limits }) : workspace;
 }

@@ -71,7 +71,7 @@ export function resume(from: State, ...events: readonly Event[]): Played {
   };
 }
 
-export function line({ id, op }: Action): string {
+function line({ id, op }: Action): string {
   switch (op.kind) {
     case "model":
       return `${id} model from ${op.from}: ${op.messages.map(spoken).join(", ")}`;
@@ -97,7 +97,7 @@ export function line({ id, op }: Action): string {
   }
 }
 
-export function spoken(message: Message): string {
+function spoken(message: Message): string {
   switch (message.kind) {
     case "user":
       return `user ${message.text}`;

@@ -53,6 +53,12 @@ test("a snapshot of version 1 is read, and goes on", () => {
   expect(resume(restored.value, had(7, "text")).lines).toEqual(resume(FULL, had(7, "text")).lines);
 });
 
+test("a snapshot that does not name a limit has its default", () => {
+  const restored = restore(snapshot(FULL).replace('"steers":64', '"older":1'));
+  if (!restored.ok) throw new Error(restored.fault.message);
+  expect(restored.value.config).toEqual(FULL.config);
+});
+
 test("a version that is newer than this release is refused", () => {
   const newer = snapshot(FULL).replace('"version":1', '"version":2');
   expect(restore(newer)).toMatchObject({ ok: false, fault: { code: "newer_version" } });

@@ -36,7 +36,7 @@ export function says(id: number, text: string, ...ops: readonly CallOp[]): Model
   };
 }
 
-export function run(...argv: readonly string[]): CallOp {
+function run(...argv: readonly string[]): CallOp {
   return { kind: "exec", argv, cwd: ".", env: [], stdin: "", timeoutMs: 0, background: false };
 }
 

@@ -16,6 +16,7 @@ import { Performer } from "./performer.ts";
 import type { TurnEnd } from "./progress.ts";
 import { type OpenAction, type Recovered, recover, untouched } from "./recovery.ts";
 import type { Services } from "./services.ts";
+import { sound } from "./sound.ts";
 
 export type Prompt = {
   readonly text: string;
@@ -101,7 +102,10 @@ export class Driver {
     const row = await store.session(id);
     const recovered = row.ok ? await recover(store, services.core, row.value) : row;
     if (!row.ok || !recovered.ok) {
+      // Another driver may have gone on meanwhile: then what was read is of no one moment.
+      const stands = await store.settle(claim.value, []);
       await store.release(claim.value);
+      if (!stands.ok) return stands;
       return recovered.ok ? (row as Result<never>) : recovered;
     }
     return ok(new Driver(services, row.value, claim.value, recovered.value));
@@ -215,7 +219,7 @@ export class Driver {
   }
 
   #deliver(event: Event): void {
-    this.#inbox.push(event);
+    this.#inbox.push(sound(event));
     this.#wake();
   }
 
