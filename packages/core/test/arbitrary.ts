@@ -29,7 +29,7 @@ export function eventOf(move: Move, state: State, history: readonly Event[]): Ev
   const { phase } = state.agent;
   switch (move.kind) {
     case "turn": {
-      const id = (state.highestTurn + move.skip) as TurnId;
+      const id = Math.min(state.highestTurn + move.skip, Number.MAX_SAFE_INTEGER) as TurnId;
       return { kind: "turn", id, prompt: move.prompt, images: [], mode: "ask" };
     }
     case "answer": {

@@ -21,7 +21,7 @@ test("whatever happens in whatever order, every promise holds at every step", ()
         history.push(event);
       }
     }),
-    { numRuns: 400 },
+    { numRuns: 1000 },
   );
   // Sequences that reach little would prove little.
   for (const kind of [
@@ -50,7 +50,7 @@ test("the same events give the same actions and the same bytes", () => {
       expect(b.actions).toEqual(a.actions);
       expect(b.bytes).toEqual(a.bytes);
     }),
-    { numRuns: 100 },
+    { numRuns: 300 },
   );
 });
 
@@ -65,7 +65,7 @@ test("a session that is restored anywhere goes on exactly as it would have", () 
       expect(b?.actions).toEqual(a?.actions);
       expect(b?.bytes).toEqual(a?.bytes);
     }),
-    { numRuns: 100 },
+    { numRuns: 300 },
   );
 });
 
@@ -81,7 +81,7 @@ test("an event with an id that was taken once is never taken again", () => {
         for (const old of taken) expect(step(state, old)).toEqual({ state, actions: [] });
       }
     }),
-    { numRuns: 100 },
+    { numRuns: 300 },
   );
 });
 
@@ -95,7 +95,7 @@ test("every prefix that is replayed whole keeps the promises", () => {
         ({ state, witness } = watch(state, event, witness));
       }
     }),
-    { numRuns: 100 },
+    { numRuns: 300 },
   );
 });
 

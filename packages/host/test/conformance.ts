@@ -3,7 +3,7 @@ import { crc32 } from "node:zlib";
 import type { Core, Session } from "@dev/host";
 import { EVENT_LIMIT_BYTES, type Event, turnId } from "@dev/protocol";
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, type TestContext, test } from "vitest";
 import { CONFIG, code, ran, says, TIMER, turn, value, WORK, work } from "./notation.ts";
 
 /** A host under test: it opens cores, and sessions that break in the ways that the tests need. */
@@ -137,7 +137,7 @@ function faults({ open, calling }: Subject): void {
     expect(value(session.step(says(1, "hi")))).toHaveLength(3);
   });
 
-  test("a call made during another answers `busy`, and harms neither", (context) => {
+  test("a call made during another answers `busy`, and harms neither", (context: TestContext) => {
     const seen: string[] = [];
     const session = calling((same) => seen.push(code(same.step(TIMER)), code(same.snapshot())));
     if (typeof session === "string") context.skip(`no call can be made: ${session}`);
@@ -146,7 +146,7 @@ function faults({ open, calling }: Subject): void {
     expect(seen).toEqual(["busy", "busy", "busy", "busy"]);
   });
 
-  test("a session that is closed during its own call stays closed", (context) => {
+  test("a session that is closed during its own call stays closed", (context: TestContext) => {
     const session = calling((same) => same.close());
     if (typeof session === "string") context.skip(`no call can be made: ${session}`);
     session.step(turn(1));
