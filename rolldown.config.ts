@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { defineConfig, type RolldownOptions } from "rolldown";
 
 /**
@@ -12,7 +11,7 @@ const programs: readonly RolldownOptions[] = [
   program("packages/model/src/scripted-main.ts", "packages/model/dist", "scripted"),
 ];
 
-export default defineConfig(programs.filter(({ input }) => written(input)));
+export default defineConfig([...programs]);
 
 /** What a dynamic import loads becomes a chunk in `dist/<name>`: a command loads what it needs. */
 function program(input: string, dir: string, name: string): RolldownOptions {
@@ -37,10 +36,4 @@ function program(input: string, dir: string, name: string): RolldownOptions {
 
 function whole(options: RolldownOptions): RolldownOptions {
   return { ...options, external: [], output: { ...options.output, codeSplitting: false } };
-}
-
-function written(input: RolldownOptions["input"]): boolean {
-  const found = typeof input === "string" && existsSync(new URL(input, import.meta.url));
-  if (!found) process.stderr.write(`rolldown: ${String(input)} is not written yet, skipped\n`);
-  return found;
 }

@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ScriptedRequest } from "@dev/model/scripted";
 import { afterEach, expect, test } from "vitest";
@@ -56,7 +56,11 @@ async function midway(kind: Kind, expected: readonly string[]): Promise<Midway> 
   const workspace =
     kind.cell === "local" ? desk.project : join(desk.home, "workspaces", id, "tree");
   await until("the command has begun", () => existsSync(join(workspace, "effects.log")));
-  return { started, id, cell: cellOf(desk).id, workspace };
+  const { id: cell, path } = cellOf(desk);
+  const outputs = join(path, "disk/spool/output");
+  const isKept = (name: string): boolean => read(join(outputs, name)) === "partial\n";
+  await until("the cell has kept what it said", () => readdirSync(outputs).some(isKept));
+  return { started, id, cell, workspace };
 }
 
 const release = ({ workspace }: Midway) => writeFileSync(join(workspace, "go"), "");
@@ -93,7 +97,7 @@ for (const kind of KINDS) {
     const at = await midway(kind, ["exit code 7", "partial\nwhole\n"]);
     await kill(at.started);
     const resumed = desk.start(["resume", at.id]);
-    await said(resumed, "stderr", "the cell is finishing what it was doing");
+    await said(resumed, "stderr", "waiting for what the cell was doing");
     expect(effects(at)).toBe("begun\n");
     release(at);
     await checkEnd(await resumed.ended, at.id);
@@ -153,7 +157,7 @@ test("of two that resume one session the second is refused, and told why", async
   expect(early).toMatchObject({ code: 1, stdout: "" });
   await kill(at.started);
   const first = desk.start(["resume", at.id]);
-  await said(first, "stderr", "the cell is finishing what it was doing");
+  await said(first, "stderr", "waiting for what the cell was doing");
   const second = await desk.run(["resume", "--json", at.id]);
   expect(second.code).toBe(1);
   expect(second.lines.at(-1)).toMatchObject({ type: "error", code: "in_use", subject: at.id });

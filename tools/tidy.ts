@@ -65,7 +65,6 @@ function placed(tree: Tree): readonly Breach[] {
   const places = [
     `(?<![\\w.@-])/${"work"}/`,
     `\\.\\./${"shared"}\\b`,
-    `/tmp/${"common"}\\b`,
     ...["npmjs", "yarnpkg", "npmmirror"].map((name) => `\\b(registry|mirrors?)\\.${name}\\.\\w+`),
     ...["npm.pkg.github", "files.pythonhosted", "deb.debian", "static.crates"].map(escaped),
   ];

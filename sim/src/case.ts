@@ -8,6 +8,8 @@ export type CrashKind =
   | "agent"
   /** The same, and the cell's disk is lost with it. */
   | "spool"
+  /** The next thing that the cell's disk is to do fails, and may be half done. */
+  | "disk"
   /** The cell is gone for good. */
   | "cell"
   /** The link breaks; both ends live. */
@@ -20,6 +22,7 @@ export const CRASH_KINDS: readonly CrashKind[] = [
   "split",
   "agent",
   "spool",
+  "disk",
   "cell",
   "link",
   "stop",

@@ -1,6 +1,6 @@
 import { Agent, type Entry, readLog, Spool } from "@dev/cell/parts";
 import type { CellId, Result } from "@dev/protocol";
-import { fail, fault } from "@dev/protocol";
+import { actionId, fail, fault } from "@dev/protocol";
 import type { Chance } from "./chance.ts";
 import { Platter } from "./disk.ts";
 import { simulatedEffects } from "./effects.ts";
@@ -64,6 +64,7 @@ export class Cell {
     const party: Party = { name: `agent ${this.id.at(-1)}.${generation}`, alive: true };
     const life = newLife(party, generation, () => {
       this.#life = null;
+      if (this.#platter.hasFailed) this.#giveUp();
     });
     this.#life = life;
     const identity = spool === "impostor" ? `spool of ${this.id}` : `${this.id} ${generation}`;
@@ -75,7 +76,8 @@ export class Cell {
     ]);
     life.opened = opened;
     const agent = await opened;
-    if (agent === undefined || !party.alive) return fail(fault("unavailable", "the agent died", this.id));
+    if (agent === undefined || !party.alive)
+      return fail(fault("unavailable", "the agent died", this.id));
     if (!agent.ok) {
       life.end();
       return agent;
@@ -90,9 +92,7 @@ export class Cell {
     const life = this.#life;
     if (life === null) return;
     this.#platter.crash(this.#ground.chance);
-    for (const entry of unfinished(this.#platter.bytes)) {
-      if (entry.evidence.kind !== "file") this.#ground.world.unknowable.add(entry.id as never);
-    }
+    this.#giveUp();
     life.end();
   }
 
@@ -102,9 +102,20 @@ export class Cell {
     this.#lose();
   }
 
+  failDisk(): void {
+    this.#platter.fail();
+  }
+
   vanish(): void {
     this.isGone = true;
     this.wipe();
+  }
+
+  /** What the disk knows the beginning of alone, nobody will know the end of. */
+  #giveUp(): void {
+    for (const entry of unfinished(this.#platter.bytes)) {
+      if (entry.evidence.kind !== "file") this.#ground.world.unknowable.add(actionId(entry.id));
+    }
   }
 
   #lose(): void {

@@ -1,5 +1,5 @@
 import type { Config } from "@dev/core";
-import { openCore, type Session as CoreSession } from "@dev/host";
+import { type Session as CoreSession, openCore } from "@dev/host";
 import type { Action, ActionId, DoneOp, Outcome, Result, SessionId, TurnId } from "@dev/protocol";
 import { encodeAction, isEffect } from "@dev/protocol";
 import type { JournalEntry, LedgerEntry, Store } from "@dev/store";
@@ -40,8 +40,7 @@ export async function checkEnd(
   const expected = scenario.ends.join();
   // A stop, and a crash that takes the place of a stop or of a hitch, change how a turn ends; nothing else.
   const isPlain = scenario.stopAt === null && scenario.hitches.length === 0;
-  const isBound =
-    crashes.length === 0 || (isPlain && crashes.every(({ kind }) => kind !== "stop"));
+  const isBound = crashes.length === 0 || (isPlain && crashes.every(({ kind }) => kind !== "stop"));
   if (ends.size !== scenario.prompts.length || (isBound && ended !== expected)) {
     world.breach("stuck", `the turns end as ${ended}, not ${expected}`);
   }
@@ -66,6 +65,7 @@ function checkTold({ id, op }: Action, told: Outcome, spool: string, world: Worl
   const label = `${op.kind} ${id} is told as ${told.kind}`;
   switch (told.kind) {
     case "unknown":
+      world.unknownCount += 1;
       // Nobody can know when the agent died in mid-effect, or the spool that it was dispatched under is lost.
       if (!world.unknowable.has(id) && !world.lostSpools.has(spool)) {
         world.breach("lost", `${label}, and could have been known (${told.known})`);
@@ -74,10 +74,12 @@ function checkTold({ id, op }: Action, told: Outcome, spool: string, world: Worl
     case "ok":
       if (op.kind === "read") return;
       if (real === undefined || !world.happened.has(id)) world.breach("invented", label);
-      else if (!sameOutcome(real, told)) world.breach("invented", `${label}, otherwise than it was`);
+      else if (!sameOutcome(real, told))
+        world.breach("invented", `${label}, otherwise than it was`);
       return;
     case "failed":
-      if (world.began.has(id)) world.breach("lost", `${label}, and it had begun: ${told.fault.message}`);
+      if (world.began.has(id))
+        world.breach("lost", `${label}, and it had begun: ${told.fault.message}`);
       return;
     case "refused":
       if (world.began.has(id)) world.breach("invented", `${label}, and it had begun`);

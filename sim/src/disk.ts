@@ -1,5 +1,5 @@
 import type { Disk } from "@dev/cell/parts";
-import { ok } from "@dev/protocol";
+import { fail, fault, ok } from "@dev/protocol";
 import type { Chance } from "./chance.ts";
 import type { Party, Steps } from "./steps.ts";
 
@@ -7,6 +7,8 @@ import type { Party, Steps } from "./steps.ts";
 export class Platter {
   #durable: Uint8Array = new Uint8Array(0);
   #unsynced: Uint8Array = new Uint8Array(0);
+  #isFailing = false;
+  #hasFailed = false;
   /** A disk that says that it has synced, and has not: a guard of the spool switched off. */
   readonly #lies: boolean;
 
@@ -17,6 +19,11 @@ export class Platter {
   /** What a process that starts now would read. */
   get bytes(): Uint8Array {
     return this.#durable;
+  }
+
+  /** Whether anything was lost although its writer lived. */
+  get hasFailed(): boolean {
+    return this.#hasFailed;
   }
 
   /** The power goes: a part of what was not synced may have come as far as the disk, or zeros instead. */
@@ -32,6 +39,11 @@ export class Platter {
     this.#unsynced = new Uint8Array(0);
   }
 
+  /** Makes the next write fail. */
+  fail(): void {
+    this.#isFailing = true;
+  }
+
   /** The disk as one agent uses it. */
   open(steps: Steps, agent: Party): Disk {
     return {
@@ -41,17 +53,23 @@ export class Platter {
       },
       append: async (bytes) => {
         await steps.pass(agent, "spool appends");
+        if (this.#fails()) {
+          this.#unsynced = Buffer.concat([this.#unsynced, bytes.subarray(0, bytes.length / 2)]);
+          return fail(IO);
+        }
         this.#unsynced = Buffer.concat([this.#unsynced, bytes]);
         return ok(undefined);
       },
       sync: async () => {
         await steps.pass(agent, "spool syncs");
+        if (this.#fails()) return fail(IO);
         if (!this.#lies) this.#sync(this.#unsynced);
         await steps.pass(agent, "spool has synced");
         return ok(undefined);
       },
       replace: async (bytes) => {
         await steps.pass(agent, "spool is rewritten");
+        if (this.#fails()) return fail(IO);
         this.#durable = new Uint8Array(0);
         this.#sync(bytes);
         await steps.pass(agent, "spool has been rewritten");
@@ -64,8 +82,17 @@ export class Platter {
     };
   }
 
+  #fails(): boolean {
+    const isFailing = this.#isFailing;
+    this.#isFailing = false;
+    this.#hasFailed ||= isFailing;
+    return isFailing;
+  }
+
   #sync(bytes: Uint8Array): void {
     this.#durable = Buffer.concat([this.#durable, bytes]);
     this.#unsynced = new Uint8Array(0);
   }
 }
+
+const IO = fault("io", "the disk failed");

@@ -1,5 +1,5 @@
-import { Driver, type Asker, type Services } from "@dev/session";
 import type { Fault, Result } from "@dev/protocol";
+import { type Asker, Driver, type Services } from "@dev/session";
 import type { NewSession } from "@dev/store";
 import type { Recorder } from "./recorder.ts";
 import type { Scenario } from "./scenario.ts";
@@ -40,9 +40,8 @@ export async function attend(terms: PersonTerms, driver: Party, controls: Contro
       continue;
     }
     const prompt = await nextPrompt(terms);
-    if (prompt === null && !opened.value.active) return opened.value.close();
-    const given =
-      prompt === null ? null : { text: prompt, images: [], mode: terms.scenario.mode };
+    // Without a prompt too: what a stopped turn left behind gets its end in the ledger.
+    const given = prompt === null ? null : { text: prompt, images: [], mode: terms.scenario.mode };
     controls.stop = new AbortController();
     const ran = await opened.value.run(given, controls.stop.signal);
     controls.stop = null;

@@ -1,6 +1,6 @@
+import type { Event, Result } from "@dev/protocol";
 import type { Dispatch, Store } from "@dev/store";
 import { openSqlite } from "@dev/store";
-import type { Event, Result } from "@dev/protocol";
 import type { Party, Steps } from "./steps.ts";
 import type { World } from "./world.ts";
 
@@ -78,9 +78,8 @@ export class Recorder {
           () => dispatched(dispatches),
         ),
       settle: (claim, settled) =>
-        write(
-          `settle ${settled.map(({ id, state }) => `${id} ${state}`)}`,
-          (store) => store.settle(claim, settled),
+        write(`settle ${settled.map(({ id, state }) => `${id} ${state}`)}`, (store) =>
+          store.settle(claim, settled),
         ),
       save: (claim, save) => write("save", (store) => store.save(claim, save)),
       attach: (claim, cell) => write("attach", (store) => store.attach(claim, cell)),
@@ -119,4 +118,3 @@ export async function freshStore(): Promise<Store> {
   if (!opened.ok) throw new Error(opened.fault.message);
   return opened.value;
 }
-

@@ -1,6 +1,6 @@
 import { type Config, DEFAULT_LIMITS } from "@dev/core";
 import { type Core, openCore } from "@dev/host";
-import { type CellId, cellId, ok, type SessionId, sessionId } from "@dev/protocol";
+import { type CellId, cellId, never, ok, type SessionId, sessionId } from "@dev/protocol";
 import type { Services } from "@dev/session";
 import type { Store } from "@dev/store";
 import { type Case, type Crash, caseText } from "./case.ts";
@@ -94,7 +94,8 @@ class Simulation {
     this.#schedule = new Schedule(this.#chance);
     const { world } = this;
     this.steps = new Steps(this.#schedule, given.crashes, (crash) => this.#crash(crash));
-    const onLoss = this.#chance.below(2) === 0 ? "finish" : "wait";
+    // As an agent over a local socket does, and as one that dialled out over a network does.
+    const onLoss = given.seed % 2 === 0 ? "finish" : "wait";
     this.steps.note("", `an agent that loses its link will ${onLoss}`);
     this.#yard = new Yard({
       world,
@@ -212,15 +213,25 @@ class Simulation {
         void this.#restart();
         return;
       case "agent":
-        return this.#yard.newest?.crash();
+        this.#yard.newest?.crash();
+        return;
       case "spool":
-        return this.#yard.newest?.wipe();
+        this.#yard.newest?.wipe();
+        return;
+      case "disk":
+        this.#yard.newest?.failDisk();
+        return;
       case "cell":
-        return this.#yard.newest?.vanish();
+        this.#yard.newest?.vanish();
+        return;
       case "link":
-        return this.#yard.cut();
+        this.#yard.cut();
+        return;
       case "stop":
-        return this.#stop();
+        this.#stop();
+        return;
+      default:
+        never(kind);
     }
   }
 
@@ -260,6 +271,7 @@ function explained({ crashes }: Case): ReadonlySet<string> {
   for (const { kind } of crashes) {
     if (kind === "split") codes.add("fenced");
     if (kind === "cell") codes.add("gone");
+    if (kind === "disk") codes.add("io");
     if (kind !== "driver") for (const code of ["link_lost", "unavailable"]) codes.add(code);
   }
   return codes;

@@ -156,7 +156,14 @@ function said(text: string): Line {
 }
 
 function exec(...argv: readonly string[]): EffectOp {
-  const op = { kind: "exec", cwd: ".", env: [], stdin: "", timeoutMs: 0, background: false } as const;
+  const op = {
+    kind: "exec",
+    cwd: ".",
+    env: [],
+    stdin: "",
+    timeoutMs: 0,
+    background: false,
+  } as const;
   return { ...op, argv };
 }
 

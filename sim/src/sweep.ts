@@ -6,8 +6,8 @@ import { freshStore } from "./recorder.ts";
 import { type Mutant, NO_MUTANT, type Ran, run } from "./run.ts";
 
 export type Swept = {
-  readonly runCount: number;
-  /** The runs that breached a promise. */
+  readonly runs: readonly Ran[];
+  /** Those that breached a promise. */
   readonly failed: readonly Ran[];
 };
 
@@ -16,6 +16,8 @@ export type Sweep = {
   readonly scenario: string;
   readonly seed: number;
   readonly kinds: readonly CrashKind[];
+  /** Of the crashes at single steps, one in so many is run; 1 is all of them. */
+  readonly stride: number;
   /** How many pairs of crashes are drawn by chance. */
   readonly pairCount: number;
 };
@@ -25,22 +27,18 @@ export type Sweep = {
  * pairs of crashes: the first at any step of the undisturbed run, the second at any step of what follows.
  */
 export async function sweep(terms: Sweep, mutant: Mutant = NO_MUTANT): Promise<Swept> {
-  const { scenario, seed, kinds, pairCount } = terms;
-  const failed: Ran[] = [];
-  let runCount = 0;
+  const { scenario, seed, kinds, stride, pairCount } = terms;
+  const runs: Ran[] = [];
   const store = await freshStore();
   const attempt = async (crashes: readonly Crash[]): Promise<Ran> => {
     const given: Case = { scenario, seed, crashes };
-    const session = sessionId(runCount, new Uint8Array(10));
+    const session = sessionId(runs.length, new Uint8Array(10));
     const ran = await run(given, mutant, { store, session });
-    runCount += 1;
-    if (ran.breaches.length > 0) failed.push(ran);
+    runs.push(ran);
     return ran;
   };
   const { stepCount } = await attempt([]);
-  for (const kind of kinds) {
-    for (let step = 1; step <= stepCount; step++) await attempt([{ kind, step }]);
-  }
+  for (const crash of singles(kinds, stepCount, stride)) await attempt([crash]);
   const draw = chance(seed);
   for (let pair = 0; pair < pairCount; pair++) {
     const first: Crash = { kind: pick(kinds, draw.next()), step: 1 + draw.below(stepCount) };
@@ -50,7 +48,19 @@ export async function sweep(terms: Sweep, mutant: Mutant = NO_MUTANT): Promise<S
     await attempt([first, { kind: second, step }]);
   }
   store.close();
-  return { runCount, failed };
+  return { runs, failed: runs.filter(({ breaches }) => breaches.length > 0) };
+}
+
+/** A stride of one more than there are kinds gives each step one crash, and the kinds by turns. */
+function* singles(
+  kinds: readonly CrashKind[],
+  stepCount: number,
+  stride: number,
+): Generator<Crash> {
+  for (let index = 0; index < stepCount * kinds.length; index += stride) {
+    const kind = kinds[index % kinds.length];
+    if (kind !== undefined) yield { kind, step: 1 + Math.floor(index / kinds.length) };
+  }
 }
 
 function pick<T>(list: readonly T[], draw: number): T {

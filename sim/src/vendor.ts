@@ -84,4 +84,3 @@ export class Yard {
     progress({ kind: "ready", link });
   }
 }
-

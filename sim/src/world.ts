@@ -1,6 +1,6 @@
+import type { Ask } from "@dev/model";
 import type { Action, ActionId, Message, Outcome } from "@dev/protocol";
 import { encodeAction, encodeEvent } from "@dev/protocol";
-import type { Ask } from "@dev/model";
 
 /** A promise of the system's, by what its breach would be. */
 export type Promised =
@@ -45,6 +45,11 @@ export class World {
   /** The spool under which each action has a durable dispatch. */
   readonly dispatched: Map<ActionId, string> = new Map();
   readonly answered: Set<ActionId> = new Set();
+  /** What an agent was asked for more than once. */
+  readonly askedAgain: Set<ActionId> = new Set();
+  /** How many effects the core was told that nobody can know the end of. */
+  unknownCount = 0;
+  readonly #asked = new Set<ActionId>();
   readonly #minted = new Map<ActionId, Uint8Array>();
   #told: Ask | null = null;
 
@@ -64,6 +69,8 @@ export class World {
 
   /** An agent is asked to perform this. */
   ask(action: Action): void {
+    if (this.#asked.has(action.id)) this.askedAgain.add(action.id);
+    this.#asked.add(action.id);
     const known = this.#minted.get(action.id);
     if (known === undefined || Buffer.compare(known, encodeAction(action)) !== 0) {
       this.breach("ledger", `a cell is asked for action ${action.id}, and the ledger's is another`);
@@ -103,7 +110,8 @@ function flawIn(messages: readonly Message[]): string | null {
   let waiting: readonly string[] = [];
   for (const [index, message] of messages.entries()) {
     if (message.kind === "tool") {
-      if (message.ref !== waiting[0]) return `message ${index} answers ${message.ref}, out of order`;
+      if (message.ref !== waiting[0])
+        return `message ${index} answers ${message.ref}, out of order`;
       waiting = waiting.slice(1);
       continue;
     }

@@ -21,15 +21,22 @@ export async function until(what: string, look: () => boolean): Promise<void> {
 }
 
 /** Waits until a running command has said this on stdout or stderr; throws when it ends without. */
-export function said(started: Started, stream: "stdout" | "stderr", text: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let all = "";
-    started.child[stream]?.on("data", (chunk: string) => {
-      all += chunk;
-      if (all.includes(text)) resolve(all);
-    });
-    started.child.once("close", () => reject(new Error(`it ended without ${text}: ${all}`)));
+export async function said(
+  started: Started,
+  stream: "stdout" | "stderr",
+  text: string,
+): Promise<string> {
+  let all = "";
+  let ended = false;
+  started.child[stream]?.on("data", (chunk: string) => {
+    all += chunk;
   });
+  started.child.once("close", () => {
+    ended = true;
+  });
+  await until(`it says ${text}`, () => ended || all.includes(text));
+  if (!all.includes(text)) throw new Error(`it ended without ${text}: ${all}`);
+  return all;
 }
 
 /** Kills a `dev` process as nothing can prevent, and waits until it is gone. */

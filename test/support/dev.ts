@@ -56,7 +56,7 @@ export async function openDesk(
     mkdirSync(join(project, path, ".."), { recursive: true });
     writeFileSync(join(project, path), text);
   }
-  const model = await startScripted(script, { nowMs: () => performance.now() });
+  const model = await startScripted(script);
   writeFileSync(join(home, "config.toml"), settings(model.url));
   const running = new Set<ChildProcess>();
   const start = (args: readonly string[], options: RunOptions = {}): Started => {

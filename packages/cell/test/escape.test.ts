@@ -124,12 +124,17 @@ test.skipIf(noBubblewrap)("files in memory end at their file system's size", asy
   expect(stdout.trim().split("\n").map(Number)).toEqual([64 * 1024 * 1024, 64 * 1024 * 1024]);
 });
 
-test.skipIf(noBubblewrap)("a cell that is for debugging lets a command be traced", async () => {
-  const base = temporary();
-  const { vendor } = driverHere("bubblewrap", optionsIn(base, { ptrace: true }));
-  const id = newId();
-  const link = await linkOf((progress) => vendor.create(id, specIn(base), progress));
-  expect((await ran(link, ...call("ptrace", 0, 0, 0, 0))).stdout).toBe("done");
-  expect((await ran(link, ...call("bpf", 0, 0, 0))).stdout).toBe("errno 1");
-  await vendor.delete(id);
-});
+test.skipIf(noBubblewrap)(
+  "a command can be traced in a cell that is for debugging, and in no other",
+  async () => {
+    const base = temporary();
+    const { vendor } = driverHere("bubblewrap", optionsIn(base, { ptrace: true }));
+    const id = newId();
+    const traced = await bounded({}, call("ptrace", 0, 0, 0, 0));
+    expect(traced.stdout).toBe("errno 1");
+    const link = await linkOf((progress) => vendor.create(id, specIn(base), progress));
+    expect((await ran(link, ...call("ptrace", 0, 0, 0, 0))).stdout).toBe("done");
+    expect((await ran(link, ...call("bpf", 0, 0, 0))).stdout).toBe("errno 1");
+    await vendor.delete(id);
+  },
+);

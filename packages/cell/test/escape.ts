@@ -130,7 +130,12 @@ function listening(where: ListenOptions): Promise<Server> {
 export function outsideRan(argv: readonly string[]): string {
   const [program = "", ...rest] = argv;
   try {
-    return execFileSync(program, rest, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+    return execFileSync(program, rest, {
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+      timeout: 10_000,
+      killSignal: "SIGKILL",
+    });
   } catch (error) {
     return error instanceof Error && "stdout" in error ? String(error.stdout) : "";
   }
@@ -160,6 +165,8 @@ const ENOSYS = "errno 38";
 const EAFNOSUPPORT = "errno 97";
 const CLONE_NEWUSER = 0x10000000;
 const SIGCHLD = 17;
+/** Unlike PTRACE_ATTACH it does not stop what it holds, which would hang the control. */
+const PTRACE_SEIZE = 0x4206;
 const AT_FDCWD = -100;
 
 type Refused = {
@@ -180,8 +187,7 @@ const REFUSED: readonly Refused[] = [
   refused("enter a namespace", call("setns", 0, 0), "careless"),
   refused("make a user namespace", call("unshare", CLONE_NEWUSER), "careless"),
   refused("fork into a user namespace", call("clone", CLONE_NEWUSER + SIGCHLD, 0), "careless"),
-  refused("be traced", call("ptrace", 0, 0, 0, 0), "careless"),
-  refused("trace process 1", call("ptrace", 16, 1, 0, 0), "careless"),
+  refused("trace process 1", call("ptrace", PTRACE_SEIZE, 1, 0, 0), "careless"),
   refused("read another's memory", call("process_vm_readv", 1, 0, 0, 0, 0, 0), "careless"),
   refused("take another's descriptor", call("pidfd_getfd", -1, 0, 0), "careless"),
   refused("read the kernel's keyring", call("keyctl", 0, -3, 1), "careless"),

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { chmodSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { type CellReport, probeCells } from "../src/probe.ts";
 import { diagnose } from "../src/vendors/diagnosis.ts";
 import { openVendor, VENDORS, type VendorOptions } from "../src/vendors/registry.ts";
@@ -22,7 +22,11 @@ async function probed(rest: Partial<VendorOptions> = {}): Promise<readonly CellR
 
 /** A program in bubblewrap's place that says what bubblewrap would say on another machine. */
 function failing(words: string): string {
-  const path = join(temporary(), "bwrap");
+  // Not in /tmp: a chain that starts as root has another one there.
+  const directory = mkdtempSync("/var/tmp/dev-cell-");
+  afterAll(() => rmSync(directory, { recursive: true }));
+  chmodSync(directory, 0o755);
+  const path = join(directory, "bwrap");
   writeFileSync(path, `#!/bin/sh\necho 'bwrap: ${words}' >&2\nexit 1\n`);
   chmodSync(path, 0o755);
   return path;

@@ -189,11 +189,17 @@ const FLAG_TEXTS: Readonly<Record<Flag, readonly [string, string]>> = {
   model: ["-m PROVIDER/MODEL", "the model to use (default: `model` in the settings)"],
   mode: [
     "--mode MODE",
-    "plan: only reads; ask: asks first; edits: changes files, and runs commands where they are confined; full: anything (default: ask on a terminal, else edits)",
+    `what may be done without asking (default: ask on a terminal, else edits)
+plan   only reads, and never asks
+ask    reads; and commands in a cell of its own
+edits  changes files, and runs commands where something confines them
+full   anything`,
   ],
   cell: [
     "--cell KIND",
-    "local: this directory, in place (default); bubblewrap: an isolated copy, see `dev diff` and `dev apply`",
+    `where it works (default: local)
+local       in your directory itself
+bubblewrap  in an isolated copy of it: see \`dev diff\` and \`dev apply\``,
   ],
   json: ["--json", "print JSON, one object a line"],
 };
@@ -217,8 +223,28 @@ Exit codes: 0 complete, 1 failed, 2 bad usage or settings, 3 refused by policy,
   if (shape === undefined) return fail(fault("usage", `there is no command "${topic}"`));
   const flags = shape.flags.map((flag) => FLAG_TEXTS[flag]);
   const width = Math.max(0, ...flags.map(([written]) => written.length));
-  const lines = flags.map(([written, text]) => `  ${written.padEnd(width)}  ${text}`);
+  const lines = flags.flatMap(([written, text]) => columns(written, width, text));
   return ok([usageLine(topic, shape), `  ${shape.summary}`, "", ...lines].join("\n").trimEnd());
+}
+
+/** How wide a help text is. */
+const HELP_WIDTH = 88;
+
+/** A flag, and beside it what it does, in lines of its own where it is long or has several parts. */
+function columns(written: string, width: number, text: string): readonly string[] {
+  const lines: string[] = [];
+  for (const part of text.split("\n")) {
+    let line = "";
+    for (const word of part.split(" ")) {
+      if (line !== "" && line.length + 1 + word.length > HELP_WIDTH - width - 4) {
+        lines.push(line);
+        line = "  ";
+      }
+      line += line.trim() === "" ? word : ` ${word}`;
+    }
+    lines.push(line);
+  }
+  return lines.map((line, at) => `  ${(at === 0 ? written : "").padEnd(width)}  ${line}`);
 }
 
 function usageLine(name: string, shape: Shape): string {

@@ -1,10 +1,10 @@
-import type { Action, ExecOp, QuestionOp } from "@dev/protocol";
+import { type Action, type ExecOp, isEffect, type QuestionOp } from "@dev/protocol";
 import type { Answer, Asker, Permit } from "@dev/session";
 import type { Activity } from "./activity.ts";
 import { countText, timeText } from "./figure.ts";
 import { headline } from "./headline.ts";
 import { shellText } from "./item.ts";
-import { onOneLine, printable } from "./say.ts";
+import { fitted, onOneLine, printable } from "./say.ts";
 
 /** The terminal that questions are asked on. */
 export type Desk = {
@@ -77,9 +77,10 @@ async function permit(action: Action, reason: string, page: Page): Promise<Permi
   const { text, isCut } = shownAction(action);
   page.write(`\n${text}  ${onOneLine(reason)}\n`);
   const whole = isCut ? "  [v] view all of it" : "";
+  const session = await sessionChoice(action);
   for (;;) {
     const said = await page.read(
-      `  allow? [y] once  [s] for this session  [n] no${whole}  (or say why not): `,
+      `  allow? [y] once  [s] ${session}  [n] no${whole}  (or say why not): `,
     );
     if (said === null) return { kind: "no", message: "nobody answered" };
     const word = said.trim();
@@ -89,6 +90,27 @@ async function permit(action: Action, reason: string, page: Page): Promise<Permi
     if (word === "v" && isCut) page.write(`\n${wholeAction(action)}`);
     // An empty line is no answer: a person who leans on the return key permits nothing.
     else if (word !== "") return { kind: "no", message: word };
+  }
+}
+
+/** How many characters of a command are shown again. */
+const SHORT = 40;
+
+/** What `s` permits, in words. */
+async function sessionChoice({ op }: Action): Promise<string> {
+  const { likeness } = await import("@dev/session");
+  const alike = isEffect(op) ? likeness(op) : null;
+  switch (alike?.kind) {
+    case "files":
+      return "every file change of this session";
+    case "command": {
+      const words = fitted(onOneLine(shellText(alike.argv)), SHORT);
+      return alike.whole
+        ? "this very command, in this session"
+        : `all \`${words} …\` of this session`;
+    }
+    default:
+      return "the same again, in this session";
   }
 }
 

@@ -10,8 +10,9 @@ export function grouped(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
-/** `0.3 s`, `12 s`, `3 min 5 s`, `2 h 10 min`. */
+/** `40 ms`, `1.3 s`, `12 s`, `3 min 5 s`, `2 h 10 min`. */
 export function timeText(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 9_950) return `${(ms / 1000).toFixed(1)} s`;
   const seconds = Math.round(ms / 1000);
   if (seconds < 60) return `${seconds} s`;

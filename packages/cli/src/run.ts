@@ -192,10 +192,9 @@ async function tellChanges(session: NewSession, home: Home, watch: Watch): Promi
   const { changedCount } = await import("./workspace.ts");
   const count = await changedCount(session.id, home);
   if (count === 0) return;
-  const what = `${countText(count, "file")} changed in the session's own copy`;
-  watch.note(
-    `${what}: see \`dev diff ${session.id}\`, bring back with \`dev apply ${session.id}\``,
-  );
+  watch.note(`${countText(count, "file")} changed, in the session's own copy of the directory
+  look at it:  dev diff ${session.id}
+  bring it in: dev apply ${session.id}`);
 }
 
 function fallen(watch: Watch, failed: Extract<Result<never>, { ok: false }>): ExitCode {

@@ -1,5 +1,5 @@
 import { styleText } from "node:util";
-import type { Action, Event, Fault, Outcome } from "@dev/protocol";
+import type { Action, Event, Outcome } from "@dev/protocol";
 import { never } from "@dev/protocol";
 import type { Progress, TurnEnd } from "@dev/session";
 import type { Activity } from "./activity.ts";
@@ -66,7 +66,7 @@ function show(progress: Progress, page: Page, activity: Activity): void {
       answered(progress.action, progress.event, page);
       return;
     case "retried":
-      page.line(page.dim(`asking the model again: ${onOneLine(reasonOf(progress.after))}`));
+      page.line(page.dim(`asking the model again: ${onOneLine(progress.after.message)}`));
       return;
     case "cell":
       cell(progress.observation, progress.note, page, activity);
@@ -86,10 +86,6 @@ function show(progress: Progress, page: Page, activity: Activity): void {
 
 function keyOf(action: Action): string {
   return String(action.id);
-}
-
-function reasonOf({ subject, message }: Fault): string {
-  return subject === "" ? message : `${subject}: ${message}`;
 }
 
 type Observed = Extract<Progress, { kind: "cell" }>["observation"];
@@ -174,7 +170,7 @@ function ended(end: TurnEnd, out: (text: string) => void, { line, dim }: Page): 
       if (end.message !== "") out(`${end.message}\n`);
       break;
     case "cancelled":
-      line(`stopped; ${again}`);
+      line(`stopped; go on with: dev resume ${end.session}`);
       break;
     case "failed":
       line(`dev: ${printable(end.reason)}`);

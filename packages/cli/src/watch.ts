@@ -1,4 +1,4 @@
-import type { Fault } from "@dev/protocol";
+import type { Event, Fault } from "@dev/protocol";
 import type { Progress, TurnEnd } from "@dev/session";
 import { type Item, itemOf, itemsEnded, modelItem } from "./item.ts";
 
@@ -19,6 +19,8 @@ export function jsonWatch(print: (line: string) => void): Watch {
   const begun = new Set<string>();
   /** What was said, by the model actions of this process: an `emit` of these says nothing new. */
   const said = new Set<string>();
+  /** Why the model's last answer was none. */
+  let failure: Fault | null = null;
   const begin = (item: Item): void => {
     if (begun.has(item.id)) return;
     begun.add(item.id);
@@ -28,7 +30,7 @@ export function jsonWatch(print: (line: string) => void): Watch {
     thread: (id) => say({ type: "thread.started", thread_id: id }),
     failed: (fault) => say({ type: "error", ...errorOf(fault) }),
     note: () => {},
-    ended: (end) => say(endOf(end)),
+    ended: (end) => say(endOf(end, failure)),
     progress: (progress) => {
       switch (progress.kind) {
         case "turn_started":
@@ -50,6 +52,7 @@ export function jsonWatch(print: (line: string) => void): Watch {
           return say({ type: "item.updated", item: { ...item, stream, delta: text } });
         }
         case "answered":
+          failure = failureOf(progress.event);
           for (const item of itemsEnded(progress.action, progress.event)) {
             begin(stripped(item));
             if (item.type === "agent_message") said.add(String(item.text));
@@ -83,7 +86,11 @@ function errorOf(fault: Fault): Record<string, string> {
   return { code: fault.code, message: fault.message, subject: fault.subject, mend: fault.mend };
 }
 
-function endOf(end: TurnEnd): unknown {
+function failureOf(event: Event): Fault | null {
+  return event.kind === "model" && event.answer.kind === "failed" ? event.answer.fault : null;
+}
+
+function endOf(end: TurnEnd, failure: Fault | null): unknown {
   const { inputTokens, cachedTokens, outputTokens, reasoningTokens } = end.usage;
   const usage = {
     input_tokens: inputTokens,
@@ -92,6 +99,7 @@ function endOf(end: TurnEnd): unknown {
     reasoning_output_tokens: reasoningTokens,
   };
   if (end.outcome === "complete") return { type: "turn.completed", turn: end.turn, usage };
-  const error = { code: end.outcome, message: end.reason };
+  const isModels = end.outcome === "failed" && failure !== null;
+  const error = isModels ? errorOf(failure) : { code: end.outcome, message: end.reason };
   return { type: "turn.failed", turn: end.turn, error, usage };
 }

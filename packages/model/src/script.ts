@@ -66,8 +66,6 @@ export type ScriptedFault =
 export type ScriptedRequest = {
   /** Counts from 1. */
   readonly count: number;
-  /** Unix milliseconds, with a fraction: when it had been read to the end of its headers. */
-  readonly beganMs: number;
   readonly body: string;
   readonly messages: readonly ScriptedMessage[];
   readonly tools: readonly string[];

@@ -45,12 +45,10 @@ export function readRequest(
   incoming: IncomingMessage,
   body: string,
   count: number,
-  beganMs: number,
 ): ScriptedRequest {
   const fields = parse(body);
   return {
     count,
-    beganMs,
     body,
     messages: listOf(fields.messages).map(messageOf),
     tools: listOf(fields.tools).map((tool) => textOf(fieldsOf(fieldsOf(tool)?.function)?.name)),

@@ -23,7 +23,6 @@ export interface Scripted {
 export type ScriptedOptions = {
   /** 0, or left out: any free one. */
   readonly port?: number;
-  readonly nowMs?: () => number;
 };
 
 /**
@@ -34,8 +33,8 @@ export async function startScripted(
   script: Script,
   options: ScriptedOptions = {},
 ): Promise<Scripted> {
-  const { port = 0, nowMs = () => performance.timeOrigin + performance.now() } = options;
-  const play = openPlay(script, nowMs);
+  const { port = 0 } = options;
+  const play = openPlay(script);
   const server = createServer((request, response) => {
     play.serve(request, response).catch((error: unknown) => {
       play.errors.push(`request failed: ${String(error)}`);
@@ -65,7 +64,7 @@ type Play = {
   readonly release: (gate: string) => void;
 };
 
-function openPlay(script: Script, nowMs: () => number): Play {
+function openPlay(script: Script): Play {
   const requests: ScriptedRequest[] = [];
   const errors: string[] = [];
   const arrivals: { count: number; tell: (request: ScriptedRequest) => void }[] = [];
@@ -95,9 +94,8 @@ function openPlay(script: Script, nowMs: () => number): Play {
     requests,
     errors,
     async serve(incoming, response) {
-      const beganMs = nowMs();
       const body = await bodyOf(incoming);
-      const request = readRequest(incoming, body, requests.length + 1, beganMs);
+      const request = readRequest(incoming, body, requests.length + 1);
       requests.push(request);
       for (const { tell } of arrivals.filter(({ count }) => count === request.count)) tell(request);
       const step = stepFor(request);

@@ -28,7 +28,6 @@ export const ENVELOPE_VERSION: number = 2;
 
 export const FLAG_COMPRESSED: number = 1;
 export const FLAG_ENCRYPTED: number = 2;
-export const FLAG_SIGNED: number = 4;
 
 /**
  * Where an object or list is that is not there. So far below every message that adding any field's

@@ -247,7 +247,7 @@ const OPS: { readonly [Kind in Op["kind"]]: readonly Op[] } = {
     },
   ],
   read: [{ kind: "read", path: "README.md", from: 0, to: 0 }],
-  search: [{ kind: "search", pattern: "TODO|FIXME", path: ".", glob: "*.ts", match: "name" }],
+  search: [{ kind: "search", pattern: "read|write", path: ".", glob: "*.ts", match: "name" }],
   write: [
     { kind: "write", path: "a.txt", text: "a\n", expect: "absent" },
     { kind: "write", path: "a.txt", text: "", expect: BEFORE },

@@ -4,7 +4,7 @@ import { type EffectOp, effectFamily, isEffect } from "@dev/protocol";
 import type { Claim, Dispatch } from "@dev/store";
 import type { Conversations } from "./conversation.ts";
 import type { Lease } from "./lease.ts";
-import { decide, type LayeredRule, likeness, matches } from "./policy.ts";
+import { covers, decide, type Likeness, likeness } from "./policy.ts";
 import type { OpenAction, Standing } from "./recovery.ts";
 import type { Services } from "./services.ts";
 
@@ -42,7 +42,7 @@ export class Performer {
   readonly #terms: PerformerTerms;
   readonly #inFlight = new Map<ActionId, InFlight>();
   /** What a person has permitted for as long as this driver lives. */
-  readonly #permits: LayeredRule[] = [];
+  readonly #permits: Likeness[] = [];
   /** Links of actions that are answered, but not yet acknowledged. */
   readonly #written = new Map<ActionId, Link>();
   #taskCount = 0;
@@ -223,7 +223,7 @@ export class Performer {
     const verdict = decide(op, modeOf(action.turn), link.boundary, services.rules);
     if (verdict.kind === "allow") return true;
     if (verdict.kind === "deny") this.#refuse(action, verdict.rule, verdict.reason);
-    else if (this.#permits.some((permit) => matches(permit, op))) return true;
+    else if (this.#permits.some((permit) => covers(permit, op))) return true;
     else if (services.asker === null)
       this.#refuse(action, verdict.rule, `${verdict.reason}; ${UNATTENDED}`);
     else this.#task(() => this.#permit(action, link, verdict.rule, verdict.reason));

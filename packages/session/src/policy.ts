@@ -1,5 +1,5 @@
 import type { Boundary } from "@dev/cell";
-import type { EffectOp, Mode } from "@dev/protocol";
+import type { EffectOp, Mode, Variable } from "@dev/protocol";
 import { never } from "@dev/protocol";
 import picomatch from "picomatch";
 
@@ -100,11 +100,36 @@ export function matches(rule: Rule, op: EffectOp): boolean {
   return true;
 }
 
-/** The rule that permits what is like an op, for a session: its kind, and how its command begins. */
-export function likeness(op: EffectOp): LayeredRule {
+/** What a person permits with one op, for a session. */
+export type Likeness =
+  /** Every change of a file, but for paths that steer what runs outside the cell. */
+  | { readonly kind: "files" }
+  | { readonly kind: "file"; readonly path: string }
+  /** The command that begins with these words, or, where it is `whole`, has just these. */
+  | {
+      readonly kind: "command";
+      readonly argv: readonly string[];
+      readonly whole: boolean;
+      readonly env: readonly Variable[];
+    }
+  | { readonly kind: "other"; readonly op: EffectOp };
+
+/** What is like an op: permitting one for a session permits all that are the same in this. */
+export function likeness(op: EffectOp): Likeness {
+  if (op.kind === "write" || op.kind === "patch") {
+    return guarded(op.path) ? { kind: "file", path: normal(op.path) } : { kind: "files" };
+  }
   const argv = argvOf(op);
-  const base = { layer: "session", decision: "allow", ops: [op.kind] } as const;
-  return argv === null ? base : { ...base, argv: argv.slice(0, 2) };
+  if (argv === null) return { kind: "other", op };
+  // Behind a flag, such as of `sh -c`, stands what is really done: all of that is meant, and no more.
+  const whole = argv.length < 2 || argv[1]?.startsWith("-") === true;
+  const env = op.kind === "exec" ? op.env : [];
+  return { kind: "command", argv: whole ? argv : argv.slice(0, 2), whole, env };
+}
+
+/** Whether a permit for a session covers an op. */
+export function covers(permit: Likeness, op: EffectOp): boolean {
+  return JSON.stringify(permit) === JSON.stringify(likeness(op));
 }
 
 function pathOf(op: EffectOp): string | null {

@@ -1,7 +1,7 @@
 import type { Boundary } from "@dev/cell";
 import type { EffectOp, Mode } from "@dev/protocol";
 import { expect, test } from "vitest";
-import { decide, type LayeredRule, likeness, matches } from "../src/policy.ts";
+import { covers, decide, type LayeredRule, likeness, matches } from "../src/policy.ts";
 
 const read: EffectOp = { kind: "read", path: "a.ts", from: 0, to: 0 };
 const write = (path: string): EffectOp => ({ kind: "write", path, text: "", expect: "any" });
@@ -98,8 +98,22 @@ test("an argv is matched by the words that it begins with", () => {
 
 test("a permit for the session covers what is like it, and no more", () => {
   const permit = likeness(exec("npm", "test", "--", "a"));
-  expect(matches(permit, exec("npm", "test"))).toBe(true);
-  expect(matches(permit, exec("npm", "publish"))).toBe(false);
-  expect(matches(likeness(write("a")), write("b"))).toBe(true);
-  expect(matches(likeness(write("a")), exec("a"))).toBe(false);
+  expect(covers(permit, exec("npm", "test"))).toBe(true);
+  expect(covers(permit, exec("npm", "publish"))).toBe(false);
+  expect(
+    covers(permit, { ...exec("npm", "test"), env: [{ name: "A", value: "b" }] } as EffectOp),
+  ).toBe(false);
+  expect(covers(likeness(write("a")), write("b"))).toBe(true);
+  expect(covers(likeness(write("a")), exec("a"))).toBe(false);
+});
+
+test("a permit for a shell's command, or for what steers git, covers that one alone", () => {
+  const permit = likeness(exec("/bin/sh", "-c", "echo hi"));
+  expect(covers(permit, exec("/bin/sh", "-c", "echo hi"))).toBe(true);
+  expect(covers(permit, exec("/bin/sh", "-c", "rm -rf ."))).toBe(false);
+  expect(covers(likeness(exec("rm", "*")), exec("rm", "x"))).toBe(false);
+  expect(covers(likeness(exec("make")), exec("make", "install"))).toBe(false);
+  expect(covers(likeness(write("a")), write(".git/hooks/pre-commit"))).toBe(false);
+  expect(covers(likeness(write(".git/HEAD")), write("./.git/HEAD"))).toBe(true);
+  expect(covers(likeness(write(".git/HEAD")), write(".git/config"))).toBe(false);
 });

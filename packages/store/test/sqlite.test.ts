@@ -129,7 +129,8 @@ test("a directory that cannot be made is a fault that names the path", async () 
   expect(opened).toMatchObject({ ok: false, fault: { code: "io", subject: join(file, "dev.db") } });
 });
 
-test.skipIf(process.getuid?.() === 0)("a store that may not be written is a fault", async () => {
+test("a store that may not be written is a fault", async (context) => {
+  context.skip(process.getuid?.() === 0, "root may write any file");
   const path = join(directory, "dev.db");
   must(await openSqlite(path)).close();
   await chmod(path, 0o400);

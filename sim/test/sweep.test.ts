@@ -1,0 +1,55 @@
+import { CRASH_KINDS, report, run, SCENARIOS, sweep } from "@dev/sim";
+import { expect, test } from "vitest";
+
+/** Seeds for the long run, such as `SIM_SEEDS=1-20`: each step of each scenario with each crash. */
+const seeds = seedsOf(process.env.SIM_SEEDS);
+const LONG_MS = 60 * 60 * 1000;
+
+test.each(SCENARIOS.map(({ name }) => name))("%s keeps every promise", async (scenario) => {
+  const swept = await sweep({
+    scenario,
+    seed: 1,
+    kinds: CRASH_KINDS,
+    stride: CRASH_KINDS.length + 1,
+    pairCount: 10,
+  });
+  expect(swept.failed.map(report).slice(0, 1).join("\n")).toBe("");
+  expect(swept.runs.length).toBeGreaterThan(CRASH_KINDS.length);
+});
+
+test("a command keeps every promise with each crash at each step", async () => {
+  const swept = await sweep({
+    scenario: "exec",
+    seed: 2,
+    kinds: CRASH_KINDS,
+    stride: 1,
+    pairCount: 60,
+  });
+  expect(swept.failed.map(report).slice(0, 1).join("\n")).toBe("");
+});
+
+test("a case runs the same way every time", async () => {
+  const given = { scenario: "batch", seed: 5, crashes: [{ kind: "driver", step: 30 } as const] };
+  const [once, again] = [await run(given), await run(given)];
+  expect(once.trace).toEqual(again.trace);
+  expect(once.trace.length).toBeGreaterThan(60);
+});
+
+test.runIf(seeds.length > 0).each(seeds)(
+  "seed %i keeps every promise",
+  async (seed) => {
+    for (const { name } of SCENARIOS) {
+      const terms = { scenario: name, seed, kinds: CRASH_KINDS, stride: 1, pairCount: 300 };
+      const swept = await sweep(terms);
+      console.log(`seed ${seed}, ${name}: ${swept.runs.length} runs`);
+      expect(swept.failed.map(report).slice(0, 1).join("\n")).toBe("");
+    }
+  },
+  LONG_MS,
+);
+
+function seedsOf(range: string | undefined): readonly number[] {
+  if (range === undefined) return [];
+  const [from = 1, to = from] = range.split("-").map(Number);
+  return Array.from({ length: to - from + 1 }, (_, index) => from + index);
+}
