@@ -91,7 +91,8 @@ async function bounded(limits: Readonly<Record<string, number>>, argv: readonly 
   return answer;
 }
 
-test.skipIf(noBubblewrap)("a fork bomb ends at the cell's number of processes", async () => {
+test("a fork bomb ends at the cell's number of processes", async (context) => {
+  context.skip(noBubblewrap !== undefined, `${noBubblewrap}`);
   const bomb =
     'my $n = 0; while (defined(my $p = fork)) { if (!$p) { sleep 60; exit } $n++ } print "$n ", $! + 0; kill 9, -getpgrp';
   const { stdout } = await bounded({ processCount: 64 }, ["perl", "-e", `$| = 1; ${bomb}`]);
@@ -101,7 +102,8 @@ test.skipIf(noBubblewrap)("a fork bomb ends at the cell's number of processes", 
   expect(errno).toBe(11);
 });
 
-test.skipIf(noBubblewrap)("descriptors end at the cell's number of open files", async () => {
+test("descriptors end at the cell's number of open files", async (context) => {
+  context.skip(noBubblewrap !== undefined, `${noBubblewrap}`);
   const opens =
     'my @f; while (open(my $f, "<", "/dev/null")) { push @f, $f } print scalar @f, " ", $! + 0';
   const { stdout } = await bounded({ openFileCount: 64 }, ["perl", "-e", opens]);
@@ -111,30 +113,30 @@ test.skipIf(noBubblewrap)("descriptors end at the cell's number of open files", 
   expect(errno).toBe(24);
 });
 
-test.skipIf(noBubblewrap)("a file ends at the cell's size of one", async () => {
+test("a file ends at the cell's size of one", async (context) => {
+  context.skip(noBubblewrap !== undefined, `${noBubblewrap}`);
   const writes = "dd if=/dev/zero of=big bs=64k count=64 2>/dev/null; stat -c %s big";
   const { stdout } = await bounded({ fileBytes: 1024 * 1024 }, ["sh", "-c", writes]);
   expect(stdout).toBe("1048576\n");
 });
 
-test.skipIf(noBubblewrap)("files in memory end at their file system's size", async () => {
+test("files in memory end at their file system's size", async (context) => {
+  context.skip(noBubblewrap !== undefined, `${noBubblewrap}`);
   const fills =
     "for d in /dev/shm /run; do dd if=/dev/zero of=$d/f bs=1M count=80 2>/dev/null; stat -c %s $d/f; done";
   const { stdout } = await bounded({}, ["sh", "-c", fills]);
   expect(stdout.trim().split("\n").map(Number)).toEqual([64 * 1024 * 1024, 64 * 1024 * 1024]);
 });
 
-test.skipIf(noBubblewrap)(
-  "a command can be traced in a cell that is for debugging, and in no other",
-  async () => {
-    const base = temporary();
-    const { vendor } = driverHere("bubblewrap", optionsIn(base, { ptrace: true }));
-    const id = newId();
-    const traced = await bounded({}, call("ptrace", 0, 0, 0, 0));
-    expect(traced.stdout).toBe("errno 1");
-    const link = await linkOf((progress) => vendor.create(id, specIn(base), progress));
-    expect((await ran(link, ...call("ptrace", 0, 0, 0, 0))).stdout).toBe("done");
-    expect((await ran(link, ...call("bpf", 0, 0, 0))).stdout).toBe("errno 1");
-    await vendor.delete(id);
-  },
-);
+test("a command can be traced in a cell that is for debugging, and in no other", async (context) => {
+  context.skip(noBubblewrap !== undefined, `${noBubblewrap}`);
+  const base = temporary();
+  const { vendor } = driverHere("bubblewrap", optionsIn(base, { ptrace: true }));
+  const id = newId();
+  const traced = await bounded({}, call("ptrace", 0, 0, 0, 0));
+  expect(traced.stdout).toBe("errno 1");
+  const link = await linkOf((progress) => vendor.create(id, specIn(base), progress));
+  expect((await ran(link, ...call("ptrace", 0, 0, 0, 0))).stdout).toBe("done");
+  expect((await ran(link, ...call("bpf", 0, 0, 0))).stdout).toBe("errno 1");
+  await vendor.delete(id);
+});

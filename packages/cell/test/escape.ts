@@ -12,13 +12,14 @@ import { createServer, type ListenOptions, type Server, type Socket } from "node
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { CellId } from "@dev/protocol";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { type SeccompArch, syscallNumber } from "../src/seccomp.ts";
 import type { CellSpec, Link } from "../src/vendor.ts";
 import { directoryOf } from "../src/vendors/record.ts";
 import type { VendorOptions } from "../src/vendors/registry.ts";
 import {
   agentOf,
+  atEnd,
   type Driver,
   driverApart,
   isRoot,
@@ -40,7 +41,7 @@ export type Captive = {
 };
 
 /** Inside a cell, with everything outside that a probe looks for. */
-export type Inside = {
+type Inside = {
   readonly link: Link;
   readonly id: CellId;
   readonly home: string;
@@ -50,7 +51,7 @@ export type Inside = {
 };
 
 /** What is on the machine, is found from outside, and must not be found from inside. */
-export type Outside = {
+type Outside = {
   readonly canary: string;
   /** Files whose text is the canary. */
   readonly files: readonly string[];
@@ -72,7 +73,8 @@ export function escapes(captive: Captive, probes: readonly Probe[]): void {
     if (captive.skip === undefined) inside = await enter(captive, base, options);
   });
   for (const [sentence, tries] of probes) {
-    test.skipIf(captive.skip !== undefined)(`${captive.title}: ${sentence}`, async () => {
+    test(`${captive.title}: ${sentence}`, async (context) => {
+      context.skip(captive.skip !== undefined, `${captive.skip}`);
       if (inside === undefined) throw new Error("the cell did not start");
       await tries(inside);
     });
@@ -80,7 +82,7 @@ export function escapes(captive: Captive, probes: readonly Probe[]): void {
 }
 
 /** Where the driver's leaked descriptor is: past those that Node finds and closes by itself. */
-export const LEAKED = 42;
+const LEAKED = 42;
 
 async function enter(captive: Captive, base: string, options: VendorOptions): Promise<Inside> {
   const outside = await outsideOf(base);
@@ -109,7 +111,7 @@ async function outsideOf(base: string): Promise<Outside> {
     listening({ path: `\0${abstractName}` }),
   ]);
   chmodSync(socketPath, 0o777);
-  afterAll(() => {
+  atEnd(() => {
     victim.kill("SIGKILL");
     for (const server of servers) server.close();
     for (const file of files) rmSync(file, { force: true });

@@ -30,12 +30,22 @@ export function temporary(uid?: number): string {
   const path = mkdtempSync(join(tmpdir(), "dev-cell-"));
   chmodSync(path, 0o755);
   if (uid !== undefined) chownSync(path, uid, uid);
-  afterAll(() => rmSync(path, { recursive: true, force: true }));
+  atEnd(() => rmSync(path, { recursive: true, force: true }));
   return path;
 }
 
+/** Is done after the file's last test, the latest first, wherever it was asked for. */
+export function atEnd(work: () => void): void {
+  endings.push(work);
+}
+
+const endings: (() => void)[] = [];
+afterAll(() => {
+  for (const work of endings.reverse()) work();
+});
+
 /** Bundles one program as a release does. */
-export async function bundled(entry: string, file: string): Promise<string> {
+async function bundled(entry: string, file: string): Promise<string> {
   const build = await rolldown({
     input: join(import.meta.dirname, entry),
     platform: "node",
@@ -48,11 +58,8 @@ export async function bundled(entry: string, file: string): Promise<string> {
 
 const bundles = mkdtempSync(join(tmpdir(), "dev-bundles-"));
 chmodSync(bundles, 0o755);
-afterAll(() => rmSync(bundles, { recursive: true, force: true }));
-export const agentBundle: string = await bundled(
-  "../src/agent/main.ts",
-  join(bundles, "agent.mjs"),
-);
+atEnd(() => rmSync(bundles, { recursive: true, force: true }));
+const agentBundle: string = await bundled("../src/agent/main.ts", join(bundles, "agent.mjs"));
 const driverBundle: string = await bundled("driver.ts", join(bundles, "driver.mjs"));
 
 export function optionsIn(base: string, rest: Partial<VendorOptions> = {}): VendorOptions {
@@ -69,14 +76,19 @@ export function optionsIn(base: string, rest: Partial<VendorOptions> = {}): Vend
 /** A new id; whatever a failed test leaves running of its cell ends with the file. */
 export function newId(): CellId {
   const id = cellId(Date.now(), randomBytes(10));
-  ids.push(id);
+  atEnd(() => {
+    for (const pid of processesOf(id)) endProcess(pid);
+  });
   return id;
 }
 
-const ids: CellId[] = [];
-afterAll(() => {
-  for (const pid of ids.flatMap(processesOf)) process.kill(pid, "SIGKILL");
-});
+function endProcess(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It ended by itself, as it should.
+  }
+}
 
 export function specIn(base: string, rest: Partial<CellSpec> = {}, uid?: number): CellSpec {
   const workspace = mkdtempSync(join(base, "workspace-"));
@@ -151,7 +163,7 @@ export function driverApart(
     if (told.kind === "progress") one?.progress(linked(told.value));
     else one?.answer(told.value);
   });
-  afterAll(() => child.kill("SIGKILL"));
+  atEnd(() => void child.kill("SIGKILL"));
   return {
     vendor: {
       name,

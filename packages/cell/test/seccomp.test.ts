@@ -77,23 +77,21 @@ const ABSENT = ["clone3", "io_uring_enter", "io_uring_register", "io_uring_setup
 
 for (const arch of ARCHES) {
   const numbers = header(arch);
-  test.skipIf(numbers === undefined)(
-    `every syscall number on ${arch} is the kernel header's, and each call's verdict is the list's`,
-    () => {
-      const program = compiled(arch);
-      const verdicts = new Map<number, number>();
-      for (const name of DENIED) verdicts.set(numbers?.get(name) ?? -1, EPERM);
-      for (const name of ABSENT) verdicts.set(numbers?.get(name) ?? -1, ENOSYS);
-      // A socket of family 0 is not one of the families that are let through.
-      verdicts.set(numbers?.get("socket") ?? -1, EAFNOSUPPORT);
-      for (let nr = 0; nr < SYSCALL_END; nr++) {
-        expect({ nr, verdict: judge(program, { arch: AUDIT[arch], nr }) }).toEqual({
-          nr,
-          verdict: verdicts.get(nr) ?? ALLOW,
-        });
-      }
-    },
-  );
+  test(`every syscall number on ${arch} is the kernel header's, and each call's verdict is the list's`, (context) => {
+    context.skip(numbers === undefined, `there is no header of the kernel's for ${arch}`);
+    const program = compiled(arch);
+    const verdicts = new Map<number, number>();
+    for (const name of DENIED) verdicts.set(numbers?.get(name) ?? -1, EPERM);
+    for (const name of ABSENT) verdicts.set(numbers?.get(name) ?? -1, ENOSYS);
+    // A socket of family 0 is not one of the families that are let through.
+    verdicts.set(numbers?.get("socket") ?? -1, EAFNOSUPPORT);
+    for (let nr = 0; nr < SYSCALL_END; nr++) {
+      expect({ nr, verdict: judge(program, { arch: AUDIT[arch], nr }) }).toEqual({
+        nr,
+        verdict: verdicts.get(nr) ?? ALLOW,
+      });
+    }
+  });
 
   test(`on ${arch} a clone into any new namespace is refused, and a thread is not`, () => {
     const program = compiled(arch);

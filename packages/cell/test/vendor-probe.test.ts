@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { type CellReport, probeCells } from "../src/probe.ts";
 import { diagnose } from "../src/vendors/diagnosis.ts";
 import { openVendor, VENDORS, type VendorOptions } from "../src/vendors/registry.ts";
-import { noBubblewrap, optionsIn, temporary } from "./machine.ts";
+import { atEnd, noBubblewrap, optionsIn, temporary } from "./machine.ts";
 
 const NEVER = new AbortController().signal;
 const CHANCE = { nowMs: Date.now, random: (count: number): Uint8Array => randomBytes(count) };
@@ -24,7 +24,7 @@ async function probed(rest: Partial<VendorOptions> = {}): Promise<readonly CellR
 function failing(words: string): string {
   // Not in /tmp: a chain that starts as root has another one there.
   const directory = mkdtempSync("/var/tmp/dev-cell-");
-  afterAll(() => rmSync(directory, { recursive: true }));
+  atEnd(() => rmSync(directory, { recursive: true }));
   chmodSync(directory, 0o755);
   const path = join(directory, "bwrap");
   writeFileSync(path, `#!/bin/sh\necho 'bwrap: ${words}' >&2\nexit 1\n`);
@@ -32,7 +32,8 @@ function failing(words: string): string {
   return path;
 }
 
-test.skipIf(noBubblewrap)("every kind of cell works here, and says how strong it is", async () => {
+test("every kind of cell works here, and says how strong it is", async (context) => {
+  context.skip(noBubblewrap !== undefined, `${noBubblewrap}`);
   expect(await probed()).toMatchObject([
     { kind: "works", vendor: "bubblewrap", boundary: "cell", weaker: undefined },
     { kind: "works", vendor: "local", boundary: "process", weaker: undefined },

@@ -26,7 +26,15 @@ import { newId, temporary } from "./machine.ts";
 const NEVER = new AbortController().signal;
 
 function recordOf(id: CellId, rest: Partial<CellRecord> = {}): CellRecord {
-  return { version: 1, id, vendor: "local", generation: 0, running: { kind: "none" }, ...rest };
+  return {
+    version: 1,
+    id,
+    vendor: "local",
+    generation: 0,
+    boundary: null,
+    running: { kind: "none" },
+    ...rest,
+  };
 }
 
 test("a record is read as it was written, by its own vendor and no other", async () => {

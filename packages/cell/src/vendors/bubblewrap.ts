@@ -195,7 +195,7 @@ async function dropCommand(
 const run = promisify(execFile);
 
 /** Each cell has its own, so that what gets out of one is nobody in the next. */
-export function outsideId(id: CellId): number {
+function outsideId(id: CellId): number {
   return FIRST_OUTSIDE_ID + createHash("sha256").update(id).digest().readUIntBE(0, 3);
 }
 

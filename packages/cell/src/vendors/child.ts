@@ -9,7 +9,7 @@ import {
   type Variable,
 } from "@dev/protocol";
 import { connectLink } from "../link.ts";
-import type { CellSpec, Link, Observation, Progress, Vendor } from "../vendor.ts";
+import type { Boundary, CellSpec, Link, Observation, Progress, Vendor } from "../vendor.ts";
 import { diagnose } from "./diagnosis.ts";
 import { type Launch, type Launched, launch, logTail, within } from "./launch.ts";
 import { endMarked, isAlive, killProcess, type ProcessName, waitForEnd } from "./process.ts";
@@ -38,16 +38,18 @@ export type Start = {
   /** Its workspace has been resolved, and is a directory. */
   readonly spec: CellSpec;
   readonly directory: CellDirectory;
+  /** What stood between the cell and the machine when it ran last; null before its first start. */
+  readonly before: Boundary | null;
 };
 
 /** Every process of a cell has this in its environment, with the cell's id. */
 export const CELL_VARIABLE = "DEV_CELL";
 /** On top of a command's own deadline: what an agent needs to write down how it ended. */
-export const STOPPING_SLACK_MS = 30_000;
+const STOPPING_SLACK_MS = 30_000;
 /** How long a killed process may take to be gone. */
-export const KILL_LIMIT_MS = 10_000;
+const KILL_LIMIT_MS = 10_000;
 /** How long an agent may take to end what it started, before it is killed. */
-export const CLOSE_LIMIT_MS = 10_000;
+const CLOSE_LIMIT_MS = 10_000;
 
 /**
  * A vendor of cells that are children of this process. A cell outlives us by as much as its running
@@ -112,6 +114,7 @@ async function create(
     id,
     vendor: name,
     generation: 0,
+    boundary: null,
     running: { kind: "none" },
   };
   try {
@@ -280,7 +283,8 @@ async function start(
   const resolved = { ...spec, workspace: workspace.value };
   const kept = await keptDirectories(directory);
   if (!kept.ok) return kept;
-  const plan = await yard.kind.prepare({ id: record.id, spec: resolved, directory }, signal);
+  const { id, boundary: before } = record;
+  const plan = await yard.kind.prepare({ id, spec: resolved, directory, before }, signal);
   if (!plan.ok) return plan;
   const launched = await launch(plan.value, directory, signal);
   if (!launched.ok) {
@@ -288,7 +292,8 @@ async function start(
     return launched;
   }
   const { agent, root } = launched.value;
-  const started: CellRecord = { ...next, running: { kind: "started", agent, root } };
+  const { boundary } = plan.value;
+  const started: CellRecord = { ...next, boundary, running: { kind: "started", agent, root } };
   const recorded = await writeRecord(home, started);
   const ready = recorded.ok
     ? await connect(yard, started, spec, plan.value, launched.value, signal)

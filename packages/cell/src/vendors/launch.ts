@@ -46,7 +46,7 @@ export type Launched = {
 };
 
 /** From the first process to its name. */
-export const LAUNCH_LIMIT_MS = 20_000;
+const LAUNCH_LIMIT_MS = 20_000;
 /** Of a log, how much of its end is told. */
 const LOG_TAIL_BYTES = 4096;
 /** Descriptors above this are not looked for: a stdio table would have to be as long. */

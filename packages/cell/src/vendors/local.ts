@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { lstat, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { type Fault, fault, ok, type Result } from "@dev/protocol";
+import { type Fault, fail, fault, ok, type Result } from "@dev/protocol";
 import type { Vendor } from "../vendor.ts";
 import type { MachineOptions } from "./bubblewrap.ts";
 import { CELL_VARIABLE, childVendor, type Start } from "./child.ts";
@@ -53,12 +53,20 @@ export function localVendor(options: LocalOptions, signal: AbortSignal = NEVER):
       home: options.home,
       prepare: async (start) => {
         const found = await confinement();
-        return found.kind === "process" ? confined(options, start) : plain(options, start);
+        if (found.kind === "process") return confined(options, start);
+        // What was decided about commands was decided for a cell that confines them.
+        const isWeaker = start.before === "process" && options.confine !== false;
+        return isWeaker ? fail(weaker(found.why)) : plain(options, start);
       },
     },
     signal,
   );
   return { ...vendor, confinement };
+}
+
+function weaker({ message, mend }: Fault): Fault {
+  const what = `the cell was confined, and cannot be now: ${message}`;
+  return fault("unavailable", what, "", `${mend}; or set \`confine = false\` under [local]`);
 }
 
 const NEVER: AbortSignal = new AbortController().signal;

@@ -10,7 +10,7 @@ import { promisify } from "node:util";
 export type ProcessName = { readonly pid: number; readonly started: string };
 
 /** How often a process that should end is looked at. */
-export const PROCESS_POLL_MS = 20;
+const PROCESS_POLL_MS = 20;
 /** How many processes of one machine are looked through. */
 const PROCESS_LIMIT = 100_000;
 

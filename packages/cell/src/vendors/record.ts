@@ -3,6 +3,7 @@ import { chmod, lstat, mkdir, open, readdir, readFile, rename, rm } from "node:f
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { type CellId, fail, fault, ok, parseCellId, type Result } from "@dev/protocol";
+import type { Boundary } from "../vendor.ts";
 import type { ProcessName } from "./process.ts";
 
 /** What a vendor knows of one cell of its own, in `cell.json` in the cell's directory. */
@@ -13,10 +14,12 @@ export type CellRecord = {
   readonly vendor: string;
   /** Raised before every start; 0 has never been started. */
   readonly generation: number;
+  /** What its last start had, so that no later one has less unasked; null before the first. */
+  readonly boundary: Boundary | null;
   readonly running: Running;
 };
 
-export type Running =
+type Running =
   | { readonly kind: "none" }
   | {
       readonly kind: "started";
