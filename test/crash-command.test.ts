@@ -4,6 +4,7 @@ import type { ScriptedRequest } from "@dev/model/scripted";
 import { afterEach, expect, test } from "vitest";
 import {
   cellOf,
+  endCell,
   hasSandbox,
   kill,
   killAgent,
@@ -19,6 +20,7 @@ const COMMAND =
   "echo begun >> effects.log; echo partial; until [ -e go ]; do sleep 0.05; done; " +
   "echo whole; echo ended >> effects.log; exit 7";
 const LAST = "I saw what it said";
+const UNCONFINED = "[local]\nconfine = false\n";
 
 type Kind = { readonly name: string; readonly cell: string; readonly confine: boolean };
 const SANDBOXED: readonly Kind[] = [
@@ -32,7 +34,13 @@ const KINDS: readonly Kind[] = [
 const [LOCAL = { name: "", cell: "local", confine: true }] = KINDS;
 
 let desk: Desk;
-afterEach(() => desk.close());
+let cell = "";
+afterEach(async () => {
+  // A command that was never let go on would wait for its deadline.
+  if (cell !== "") endCell(cell);
+  cell = "";
+  await desk.close();
+});
 
 /** A `dev exec` in the middle of the command. */
 type Midway = {
@@ -48,7 +56,7 @@ async function midway(kind: Kind, expected: readonly string[]): Promise<Midway> 
     { reply: { calls: [call] } },
     { reply: { text: LAST }, expect: expected },
   ]);
-  if (!kind.confine) appendFileSync(join(desk.home, "config.toml"), "[local]\nconfine = false\n");
+  if (!kind.confine) appendFileSync(join(desk.home, "config.toml"), UNCONFINED);
   const args = ["exec", "--json", "--mode", "full", "--cell", kind.cell, "run it"];
   const started = desk.start(args);
   const first = (await said(started, "stdout", "thread.started")).split("\n")[0] ?? "";
@@ -56,8 +64,9 @@ async function midway(kind: Kind, expected: readonly string[]): Promise<Midway> 
   const workspace =
     kind.cell === "local" ? desk.project : join(desk.home, "workspaces", id, "tree");
   await until("the command has begun", () => existsSync(join(workspace, "effects.log")));
-  const { id: cell, path } = cellOf(desk);
-  const outputs = join(path, "disk/spool/output");
+  const found = cellOf(desk);
+  cell = found.id;
+  const outputs = join(found.path, "disk/spool/output");
   const isKept = (name: string): boolean => read(join(outputs, name)) === "partial\n";
   await until("the cell has kept what it said", () => readdirSync(outputs).some(isKept));
   return { started, id, cell, workspace };
@@ -137,6 +146,33 @@ for (const kind of KINDS) {
       expect(processesOf(at.cell)).toEqual([]);
       await checkEnd(await desk.run(["resume", "--json", at.id]), at.id);
       expect(effects(at)).toBe("begun\n");
+    },
+  );
+}
+
+for (const kind of KINDS) {
+  const options = { skip: kind.confine && !hasSandbox };
+
+  test(
+    `dev dies as it starts ${kind.name}: the next one leaves nothing of it`,
+    options,
+    async () => {
+      desk = await openDesk([
+        {
+          reply: { calls: [{ tool: "exec", arguments: { command: "echo once >> effects.log" } }] },
+        },
+        { reply: { text: LAST }, expect: ["exit code 0"] },
+      ]);
+      if (!kind.confine) appendFileSync(join(desk.home, "config.toml"), UNCONFINED);
+      const args = ["exec", "--json", "--mode", "full", "--cell", kind.cell, "run it"];
+      const preload = new URL("./support/crash-launch.mjs", import.meta.url).href;
+      const ran = await desk.run(args, { env: { NODE_OPTIONS: `--import ${preload}` } });
+      expect(ran.signal).toBe("SIGKILL");
+      const id = threadOf(ran);
+      await checkEnd(await desk.run(["resume", "--json", id]), id);
+      const found = cellOf(desk).id;
+      cell = found;
+      await until("the cell is empty", () => processesOf(found).length === 0);
     },
   );
 }

@@ -41,7 +41,9 @@ test(
               error: { code: "cancelled" },
             });
           }
-          const resumed = await desk.run(await following(desk, threadIn(ran)));
+          // Too late, it had nothing to stop.
+          const isOver = ran.code === 0;
+          const resumed = isOver ? ran : await desk.run(await following(desk, threadIn(ran)));
           expect(resumed).toMatchObject({ code: 0, stderr: "" });
           expect(resumed.lines.at(-1)).toMatchObject({ type: "turn.completed" });
           const stopped = [...answersOf(desk).entries()].filter(([, text]) =>

@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { FixedStep } from "@dev/model/scripted";
 import { describe, expect, test } from "vitest";
-import { cellOf, processesOf } from "./support/crash-process.ts";
+import { cellOf, processesOf, until } from "./support/crash-process.ts";
 import { type Desk, openDesk, read } from "./support/dev.ts";
 import { CTRL_C, CTRL_D, endOf, openScreen } from "./support/pty.ts";
 
@@ -11,6 +11,7 @@ type Call = readonly [tool: string, given: unknown];
 const say = (text: string, ...calls: readonly Call[]): FixedStep => ({
   reply: { text, calls: calls.map(([tool, given]) => ({ tool, arguments: given })) },
 });
+const write = (path: string): Call => ["write", { path, text: `${path}\n` }];
 const told = (expected: string, text = "done"): FixedStep => ({ ...say(text), expect: [expected] });
 const ALLOW = "(or say why not): ";
 const LIMIT_MS = 60_000;
@@ -106,7 +107,7 @@ describe.concurrent("on a terminal", { timeout: LIMIT_MS }, () => {
       ],
       async (desk) => {
         const screen = openScreen(desk, ["exec", "work"], { NO_COLOR: "1" });
-        expect(await screen.sees(ALLOW)).toContain("[s] all `touch one …` of this session");
+        expect(await screen.sees(ALLOW)).toContain("[s] all `touch one …` in this run");
         screen.type("s\r");
         const next = await screen.sees(ALLOW);
         expect(next.match(/✓ \$ touch one/g)).toHaveLength(2);
@@ -134,6 +135,21 @@ describe.concurrent("on a terminal", { timeout: LIMIT_MS }, () => {
         screen.type("y\r");
         expect(endOf(await screen.ended)).toEqual({ code: 3, isSane: true });
         expect([made(desk, "one"), made(desk, "two")]).toEqual([false, true]);
+      },
+    ));
+
+  test("what happens while a question is open is told after its answer", () =>
+    onDesk(
+      [say("", write("new.txt"), ["read", { path: "a.txt" }]), told("written: ")],
+      async (desk) => {
+        const screen = openScreen(desk, ["exec", "work"], { NO_COLOR: "1" });
+        expect(await screen.sees(ALLOW)).not.toContain("read a.txt");
+        await until("the read is done", () =>
+          read(join(desk.home, "dev.db-wal")).includes("alpha"),
+        );
+        screen.type("y\r");
+        expect(await screen.sees("✓ read a.txt")).toMatch(/y\r+\n✓ read a\.txt$/);
+        expect(endOf(await screen.ended)).toEqual({ code: 0, isSane: true });
       },
     ));
 

@@ -78,8 +78,8 @@ function checkTold({ id, op }: Action, told: Outcome, spool: string, world: Worl
         world.breach("invented", `${label}, otherwise than it was`);
       return;
     case "failed":
-      if (world.began.has(id))
-        world.breach("lost", `${label}, and it had begun: ${told.fault.message}`);
+      if (world.happened.has(id))
+        world.breach("lost", `${label}, and it had happened: ${told.fault.message}`);
       return;
     case "refused":
       if (world.began.has(id)) world.breach("invented", `${label}, and it had begun`);

@@ -42,13 +42,16 @@ export async function attend(terms: PersonTerms, driver: Party, controls: Contro
     const prompt = await nextPrompt(terms);
     // Without a prompt too: what a stopped turn left behind gets its end in the ledger.
     const given = prompt === null ? null : { text: prompt, images: [], mode: terms.scenario.mode };
-    controls.stop = new AbortController();
-    const ran = await opened.value.run(given, controls.stop.signal);
+    const stop = new AbortController();
+    controls.stop = stop;
+    const ran = await opened.value.run(given, stop.signal);
     controls.stop = null;
     steps.note("", `${driver.name}: ran: ${ran.ok ? ran.value.outcome : ran.fault.message}`);
     await opened.value.close();
     if (terms.isOld(driver) || (ran.ok && (await nextPrompt(terms)) === null)) return;
-    if (!ran.ok) meet(terms, ran.fault);
+    // Who stops before the prompt is taken is told that there is nothing to do.
+    const isStopped = !ran.ok && ran.fault.code === "usage" && stop.signal.aborted;
+    if (!ran.ok && !isStopped) meet(terms, ran.fault);
     await steps.pass(driver, "goes on");
   }
   world.breach("stuck", `the session is not at its end after ${TRY_LIMIT} tries`);

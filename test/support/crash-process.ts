@@ -86,3 +86,14 @@ export async function killAgent(cell: string): Promise<void> {
   process.kill(agent.pid, "SIGKILL");
   await until("the agent is gone", () => processesOf(cell).every(({ pid }) => pid !== agent.pid));
 }
+
+/** Kills whatever still runs in a cell. */
+export function endCell(cell: string): void {
+  for (const { pid } of processesOf(cell)) {
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch {
+      // It ended between the look and the kill.
+    }
+  }
+}

@@ -4,7 +4,7 @@ import { expect } from "vitest";
 import { type Desk, openDesk, type Ran, read, threadOf } from "./dev.ts";
 
 /** The prompt of the task. */
-export const PROMPT = "do all of it";
+const PROMPT = "do all of it";
 export const LAST_MESSAGE = "all of it is done";
 const FILES = { "a.txt": "alpha\nbeta\n" };
 
@@ -28,6 +28,9 @@ const REPLIES: readonly ScriptedReply[] = [
   say("", leave("four", "echo err-four >&2; exit 3")),
   say(LAST_MESSAGE),
 ];
+
+/** Requests of a task that nothing disturbs. */
+export const REPLY_COUNT: number = REPLIES.length;
 
 /** What each of its calls is really answered, in order. */
 const ANSWERS: readonly RegExp[] = [
@@ -116,7 +119,10 @@ export async function following(
 
 /** A line of the ledger, as far as it is looked at here. */
 export type Entry = {
-  readonly action: { readonly id: number; readonly op: { readonly kind: string } };
+  readonly action: {
+    readonly id: number;
+    readonly op: { readonly kind: string; readonly argv?: readonly string[] };
+  };
   readonly lines: readonly {
     readonly state: string;
     readonly attempt: number;
@@ -160,6 +166,17 @@ export function checkTask(
   expect(desk.model.errors).toEqual([]);
 }
 
+/** No effect has begun of which the ledger does not know that it may. */
+export function checkDispatched(desk: Desk, ledger: readonly Entry[]): void {
+  for (const name of effectsOf(desk)) {
+    const entry = ledger.find(({ action }) => action.op.argv?.join(" ").includes(`echo ${name} `));
+    expect(
+      entry?.lines.map(({ state }) => state),
+      name,
+    ).toContain("dispatched");
+  }
+}
+
 /** What the model was told of each call, as of its last request. */
 export function answersOf(desk: Desk): readonly string[] {
   const last = desk.model.requests.at(-1)?.messages ?? [];
@@ -167,7 +184,7 @@ export function answersOf(desk: Desk): readonly string[] {
 }
 
 /** Every effect that a command left, in the order in which they happened. */
-export function effectsOf(desk: Desk): readonly string[] {
+function effectsOf(desk: Desk): readonly string[] {
   return fileOf(desk, "effects.log").split("\n").filter(Boolean);
 }
 
@@ -223,7 +240,7 @@ type Wired = {
   readonly tool_call_id?: string;
 };
 
-/** Does the work for each, so many at once. */
+/** Does the work for each, so many at once; when one fails, those under way are still ended. */
 export async function each<T>(
   items: readonly T[],
   width: number,
@@ -231,9 +248,17 @@ export async function each<T>(
 ): Promise<void> {
   const left = [...items];
   const lane = async (): Promise<void> => {
-    for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item);
+    for (let item = left.shift(); item !== undefined; item = left.shift()) {
+      try {
+        await work(item);
+      } catch (error) {
+        left.length = 0;
+        throw error;
+      }
+    }
   };
-  await Promise.all(Array.from({ length: width }, lane));
+  const lanes = await Promise.allSettled(Array.from({ length: width }, lane));
+  for (const ended of lanes) if (ended.status === "rejected") throw ended.reason;
 }
 
 /** Desks at once: most of a run is waiting. */
@@ -264,7 +289,7 @@ export function sampled<T>(
   kindOf: (item: T) => string,
   limit: number,
 ): readonly T[] {
-  if (process.env["CRASH_ALL"] !== undefined || items.length <= limit) return items;
+  if (process.env.CRASH_ALL !== undefined || items.length <= limit) return items;
   const firsts = new Map(items.map((item) => [kindOf(item), item]));
   const chosen = new Set(firsts.values());
   const rest = items.filter((item) => !chosen.has(item));

@@ -24,7 +24,7 @@ export type Line = any;
 
 export type RunOptions = {
   readonly env?: Readonly<Record<string, string>>;
-  readonly stdin?: string;
+  readonly stdin?: string | Uint8Array;
 };
 
 /** A person's home with settings, a project, and a scripted model; all of it goes with `close`. */
@@ -66,7 +66,8 @@ export async function openDesk(
       stdio: ["pipe", "pipe", "pipe"],
     });
     running.add(child);
-    child.stdin.end(options.stdin ?? "");
+    // It may end without having read all of it.
+    child.stdin.on("error", () => {}).end(options.stdin ?? "");
     const ended = finished(child);
     void ended.finally(() => running.delete(child));
     return { child, ended };
@@ -92,7 +93,7 @@ function settings(url: string): string {
 
 /** Nothing of the one who runs the tests but what programs are found by. */
 function bareEnvironment(): Record<string, string> {
-  return { PATH: process.env["PATH"] ?? "", NO_COLOR: "1" };
+  return { PATH: process.env.PATH ?? "", NO_COLOR: "1" };
 }
 
 async function finished(child: ChildProcess): Promise<Ran> {

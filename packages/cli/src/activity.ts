@@ -8,9 +8,9 @@ export type Activity = {
   end(key: string): void;
   /** Nothing is at work any more. */
   clear(): void;
-  /** Writes above the line. */
+  /** Writes above the line; what is written while it is hidden waits until it is back. */
   above(text: string): void;
-  /** Takes the line away while a person is asked, until it is called back. */
+  /** Leaves the terminal to a question, until it is called back. */
   hide(): void;
   show(): void;
 };
@@ -33,6 +33,7 @@ export function openActivity({ write, columnCount, nowMs, dim }: ActivityTerms):
   const running = new Map<string, { what: string; readonly sinceMs: number }>();
   let shown = "";
   let isHidden = false;
+  const page = openPage(write);
   let timer: NodeJS.Timeout | null = null;
   const erase = (): void => {
     if (shown !== "") write(ERASE);
@@ -71,14 +72,38 @@ export function openActivity({ write, columnCount, nowMs, dim }: ActivityTerms):
     },
     above: (text) => {
       erase();
-      write(text);
+      page.write(text);
     },
     hide: () => {
       isHidden = true;
       erase();
+      page.hold();
     },
     show: () => {
       isHidden = false;
+      page.go();
+    },
+  };
+}
+
+type Page = { write(text: string): void; hold(): void; go(): void };
+
+/** Writes at once, or holds what is written until it may go. */
+function openPage(write: (text: string) => void): Page {
+  let isHeld = false;
+  let held = "";
+  return {
+    write: (text) => {
+      if (isHeld) held += text;
+      else write(text);
+    },
+    hold: () => {
+      isHeld = true;
+    },
+    go: () => {
+      isHeld = false;
+      if (held !== "") write(held);
+      held = "";
     },
   };
 }
@@ -86,14 +111,8 @@ export function openActivity({ write, columnCount, nowMs, dim }: ActivityTerms):
 /** Where there is no terminal, nothing is shown but what is written. */
 export function noActivity(write: (text: string) => void): Activity {
   const nothing = (): void => {};
-  return {
-    begin: nothing,
-    end: nothing,
-    clear: nothing,
-    above: write,
-    hide: nothing,
-    show: nothing,
-  };
+  const { write: above, hold: hide, go: show } = openPage(write);
+  return { begin: nothing, end: nothing, clear: nothing, above, hide, show };
 }
 
 function lineOf(

@@ -112,10 +112,7 @@ export function readCommand(words: readonly string[]): Result<Command> {
   }
   if (name === "--version" || name === "-V") return ok({ kind: "version" });
   const shape = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  if (shape === undefined) {
-    const known = Object.keys(COMMANDS).join(", ");
-    return fail(fault("usage", `there is no command "${name}"`, "", `there are: ${known}`));
-  }
+  if (shape === undefined) return noCommand(name);
   let parsed: ReturnType<typeof parseWords>;
   try {
     parsed = parseWords(rest);
@@ -189,17 +186,17 @@ const FLAG_TEXTS: Readonly<Record<Flag, readonly [string, string]>> = {
   model: ["-m PROVIDER/MODEL", "the model to use (default: `model` in the settings)"],
   mode: [
     "--mode MODE",
-    `what may be done without asking (default: ask on a terminal, else edits)
+    `what needs no asking (on a terminal: ask; else: edits)
 plan   only reads, and never asks
 ask    reads; and commands in a cell of its own
-edits  changes files, and runs commands where something confines them
+edits  changes files; runs commands that something confines
 full   anything`,
   ],
   cell: [
     "--cell KIND",
     `where it works (default: local)
 local       in your directory itself
-bubblewrap  in an isolated copy of it: see \`dev diff\` and \`dev apply\``,
+bubblewrap  in an isolated copy of it: see \`dev diff\``,
   ],
   json: ["--json", "print JSON, one object a line"],
 };
@@ -220,30 +217,16 @@ Exit codes: 0 complete, 1 failed, 2 bad usage or settings, 3 refused by policy,
 4 a limit was reached, 130 interrupted.`);
   }
   const shape = Object.hasOwn(COMMANDS, topic) ? COMMANDS[topic] : undefined;
-  if (shape === undefined) return fail(fault("usage", `there is no command "${topic}"`));
+  if (shape === undefined) return noCommand(topic);
   const flags = shape.flags.map((flag) => FLAG_TEXTS[flag]);
   const width = Math.max(0, ...flags.map(([written]) => written.length));
   const lines = flags.flatMap(([written, text]) => columns(written, width, text));
   return ok([usageLine(topic, shape), `  ${shape.summary}`, "", ...lines].join("\n").trimEnd());
 }
 
-/** How wide a help text is. */
-const HELP_WIDTH = 88;
-
-/** A flag, and beside it what it does, in lines of its own where it is long or has several parts. */
+/** A flag, and beside it what it does, a line for each of its values. */
 function columns(written: string, width: number, text: string): readonly string[] {
-  const lines: string[] = [];
-  for (const part of text.split("\n")) {
-    let line = "";
-    for (const word of part.split(" ")) {
-      if (line !== "" && line.length + 1 + word.length > HELP_WIDTH - width - 4) {
-        lines.push(line);
-        line = "  ";
-      }
-      line += line.trim() === "" ? word : ` ${word}`;
-    }
-    lines.push(line);
-  }
+  const lines = text.split("\n");
   return lines.map((line, at) => `  ${(at === 0 ? written : "").padEnd(width)}  ${line}`);
 }
 
@@ -256,8 +239,13 @@ function spelled(flag: Flag): string {
   return FLAG_TEXTS[flag]?.[0].split(" ")[0] ?? flag;
 }
 
+function noCommand(name: string): Result<never> {
+  const known = Object.keys(COMMANDS).join(", ");
+  return fail(fault("usage", `there is no command "${name}"`, "", `there are: ${known}`));
+}
+
 function misused(name: string, message: string): Result<never> {
   const shape = COMMANDS[name];
   const mend = shape === undefined ? "" : usageLine(name, shape);
-  return fail(fault("usage", `dev ${name}: ${message}`, "", mend));
+  return fail(fault("usage", `${name}: ${message}`, "", mend));
 }

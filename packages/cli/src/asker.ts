@@ -102,15 +102,13 @@ async function sessionChoice({ op }: Action): Promise<string> {
   const alike = isEffect(op) ? likeness(op) : null;
   switch (alike?.kind) {
     case "files":
-      return "every file change of this session";
+      return "every file change in this run";
     case "command": {
       const words = fitted(onOneLine(shellText(alike.argv)), SHORT);
-      return alike.whole
-        ? "this very command, in this session"
-        : `all \`${words} …\` of this session`;
+      return alike.whole ? "this very command, in this run" : `all \`${words} …\` in this run`;
     }
     default:
-      return "the same again, in this session";
+      return "the same again, in this run";
   }
 }
 

@@ -4,11 +4,11 @@ import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { resolve } from "node:path";
 import { type CellReport, openVendor, probeCells, VENDORS } from "@dev/cell";
-import { never } from "@dev/protocol";
+import { type Fault, never } from "@dev/protocol";
 import type { Command } from "./args.ts";
 import { EXIT, type ExitCode } from "./exit.ts";
 import type { Home } from "./home.ts";
-import { faultText } from "./say.ts";
+import { printable } from "./say.ts";
 import { loadSettings, type Settings } from "./settings.ts";
 import type { Terminal } from "./terminal.ts";
 import { VERSION } from "./version.ts";
@@ -45,13 +45,13 @@ async function* checks(directory: string, home: Home, terminal: Terminal): Async
     `${VERSION}, Node.js ${process.versions.node}, ${process.platform} ${process.arch}`,
   );
   const store = await openStore(home);
-  yield store.ok ? ok("state", home.state) : bad("state", faultText(store.fault));
+  yield store.ok ? ok("state", home.state) : bad("state", store.fault);
   if (store.ok) store.value.close();
   const settings = loadSettings(home, directory);
   if (settings.ok) {
     yield ok("settings", settings.value.files.join(", ") || `none; yours would be ${home.config}`);
     yield await modelCheck(settings.value, terminal);
-  } else yield bad("settings", faultText(settings.fault));
+  } else yield bad("settings", settings.fault);
   yield gitCheck();
   const confine = settings.ok ? settings.value.confine : true;
   const { signal, release } = terminal.interrupts();
@@ -69,7 +69,7 @@ async function modelCheck(settings: Settings, terminal: Terminal): Promise<Check
   const { model } = settings;
   if (model === null) return warn("model", "none is configured", "see `dev exec` or docs/start.md");
   const known = checkModel(model, settings, terminal.env);
-  if (!known.ok) return bad("model", faultText(known.fault));
+  if (!known.ok) return bad("model", known.fault);
   const provider = settings.providers[model.slice(0, model.indexOf("/"))];
   const url = provider?.base_url ?? "";
   const said = await knock(url);
@@ -130,11 +130,16 @@ function warn(name: string, text: string, mend: string): Check {
   return { name, state: "warning", text, mend };
 }
 
-function bad(name: string, text: string): Check {
-  return { name, state: "failed", text, mend: "" };
+function bad(name: string, { subject, message, mend }: Fault): Check {
+  const text = subject === "" ? message : `${subject}: ${message}`;
+  return { name, state: "failed", text, mend };
 }
+
+/** The longest name: what is said of each stands in one column. */
+const NAME_WIDTH = "cell bubblewrap".length;
 
 function asText({ name, state, text, mend }: Check): string {
   const mark = state === "ok" ? "✓" : state === "warning" ? "!" : "✗";
-  return `${mark} ${name.padEnd(15)} ${text}\n${mend === "" ? "" : `${" ".repeat(18)}${mend}\n`}`;
+  const lines = printable(mend === "" ? text : `${text}\n${mend}`).split("\n");
+  return `${mark} ${name.padEnd(NAME_WIDTH)} ${lines.join(`\n${" ".repeat(NAME_WIDTH + 3)}`)}\n`;
 }

@@ -1,5 +1,6 @@
+import { existsSync, mkdirSync, statSync } from "node:fs";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 /** Where a person's settings and Dev's own state are. */
 export type Home = {
@@ -13,6 +14,25 @@ export type Home = {
   readonly cells: string;
   readonly workspaces: string;
 };
+
+/**
+ * Makes a directory for its owner alone, and those above it. Node's own recursive mkdir never returns
+ * where making one answers ENOENT for ever, as in /proc and in some automounts.
+ */
+export function makeDirectory(path: string): void {
+  if (existsSync(path)) {
+    if (statSync(path).isDirectory()) return;
+    throw new Error(`ENOTDIR: not a directory, mkdir '${path}'`);
+  }
+  const above = dirname(path);
+  if (above !== path) makeDirectory(above);
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    // Another process may have been faster.
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+  }
+}
 
 /** `DEV_HOME` holds both; else the XDG directories do. */
 export function findHome(env: NodeJS.ProcessEnv): Home {

@@ -6,10 +6,14 @@ import { faultText } from "./say.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
 import { VERSION } from "./version.ts";
 
-// A reader that went away, as `head` does, is no fault of ours to report.
+// A reader that went away, as `head` does, is no fault of ours to report: what it was for is over.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code === "EPIPE") process.exit(EXIT.failed);
+  if (isGone(error)) process.exit(EXIT.failed);
   throw error;
+});
+// Progress that nobody reads any more is no reason to stop the work.
+process.stderr.on("error", (error: NodeJS.ErrnoException) => {
+  if (!isGone(error)) throw error;
 });
 
 const terminal = processTerminal(
@@ -18,10 +22,20 @@ const terminal = processTerminal(
 );
 const command = readCommand(process.argv.slice(2));
 if (command.ok) {
-  process.exitCode = await perform(command.value, terminal);
+  try {
+    process.exitCode = await perform(command.value, terminal);
+  } catch (error) {
+    const what = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    terminal.complain(`dev: this is a bug of Dev's own; please report it\n${what}\n`);
+    process.exitCode = EXIT.failed;
+  }
 } else {
-  terminal.complain(`${faultText(command.fault)}\n`);
+  terminal.complain(`dev: ${faultText(command.fault)}\n`);
   process.exitCode = EXIT.usage;
+}
+
+function isGone(error: NodeJS.ErrnoException): boolean {
+  return error.code === "EPIPE" || error.code === "EIO";
 }
 
 /** Runs one command; each loads only what it needs. */
@@ -48,7 +62,7 @@ async function perform(command: Command, terminal: Terminal): Promise<ExitCode> 
     case "help": {
       const text = helpText(command.topic);
       if (text.ok) terminal.print(`${text.value}\n`);
-      else terminal.complain(`${faultText(text.fault)}\n`);
+      else terminal.complain(`dev: ${faultText(text.fault)}\n`);
       return text.ok ? EXIT.complete : EXIT.usage;
     }
     default:

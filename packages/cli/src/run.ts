@@ -174,7 +174,10 @@ async function drive(drive: Drive, prompt: Prompt | null): Promise<ExitCode> {
       const end = await driver.value.run(prompt, signal);
       if (end.ok) watch.ended(end.value);
       if (end.ok) code = exitOfEnd(end.value);
-      else code = signal.aborted ? EXIT.interrupted : fallen(watch, end);
+      else {
+        code = signal.aborted ? EXIT.interrupted : fallen(watch, end);
+        watch.note(`go on where it stopped: dev resume ${session.id}`);
+      }
     } finally {
       await driver.value.close();
     }

@@ -22,15 +22,18 @@ export async function sessions(
     return exitOfFault(store.fault);
   }
   let before: Session["id"] | undefined;
+  let count = 0;
   for (;;) {
     const page = await store.value.sessions(PAGE, before);
     for (const session of page) {
       terminal.print(command.json ? asJson(session) : asLine(session, terminal.columnCount));
     }
+    count += page.length;
     before = page.at(-1)?.id;
     if (page.length < PAGE || before === undefined) break;
   }
   store.value.close();
+  if (count === 0 && !command.json) terminal.complain("no sessions yet: dev exec begins one\n");
   return EXIT.complete;
 }
 

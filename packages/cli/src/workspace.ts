@@ -95,7 +95,12 @@ export async function changedCount(session: Session["id"], home: Home): Promise<
   if (!existsSync(place.tree)) return 0;
   const manifest = await readManifest(place.manifest);
   const found = manifest.ok ? await changes(manifest.value, place.tree) : manifest;
-  return found.ok ? found.value.filter(({ path }) => !isInGit(path)).length : 0;
+  return found.ok ? found.value.filter(isWork).length : 0;
+}
+
+/** Whether a change is one that a person would call so: not a socket that was left, nor git's own business. */
+function isWork({ kind, path }: TreeChange): boolean {
+  return kind !== "skipped" && !isInGit(path);
 }
 
 /** Whether git itself would refuse a patch of this path. */
@@ -151,6 +156,7 @@ export async function diff(
   const text = await unifiedDiff(shown, base, place.tree);
   if (!text.ok) return refuse(text, terminal);
   terminal.print(text.value);
+  if (found.length === 0) terminal.complain("dev: nothing has changed\n");
   const left = found.length - shown.length;
   if (left > 0) terminal.complain(`dev: not shown: ${countText(left, "change")} inside .git\n`);
   return EXIT.complete;
@@ -182,9 +188,10 @@ export async function apply(
   const what =
     written.length === 0 ? "nothing to apply" : `${countText(shown.length, "file")} applied`;
   terminal.complain(`${what}${besides}\n`);
-  list(held, "left out: it steers what your own git does; see `dev diff`");
+  list(held, "left out: it steers what your own git does");
   list(kept, "left: it holds something that the session did not have");
-  list(skipped, "left out: it cannot be compared");
+  list(skipped, "left out: it is no file");
+  if (held.length + kept.length > 0) terminal.complain(`the session's copy is ${place.tree}\n`);
   return EXIT.complete;
 }
 

@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs";
+import { accessSync, constants } from "node:fs";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { CellSpec, Vendor, VendorOptions } from "@dev/cell";
@@ -8,7 +8,7 @@ import { cellId, fail, fault, ok, type Result } from "@dev/protocol";
 import type { Asker, Progress, Services } from "@dev/session";
 import { openSqlite, type Session, type Store } from "@dev/store";
 import { holderName, isHolderAlive } from "./holder.ts";
-import type { Home } from "./home.ts";
+import { type Home, makeDirectory } from "./home.ts";
 import type { ProviderSettings, Settings } from "./settings.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -31,9 +31,10 @@ export type WorldOptions = {
 /** Opens the store in a person's state directory, making that where there is none. */
 export async function openStore(home: Home): Promise<Result<Store>> {
   try {
-    mkdirSync(home.state, { recursive: true, mode: 0o700 });
+    makeDirectory(home.state);
+    accessSync(home.state, constants.W_OK | constants.X_OK);
   } catch (error) {
-    const message = `it cannot be made: ${error instanceof Error ? error.message : error}`;
+    const message = `the state directory cannot be used: ${error instanceof Error ? error.message : error}`;
     return fail(fault("config", message, home.state, "set DEV_HOME to a directory of yours"));
   }
   return openSqlite(home.database);
@@ -101,11 +102,16 @@ export function checkModel(
   settings: Settings,
   env: NodeJS.ProcessEnv,
 ): Result<void> {
-  const name = model.slice(0, model.indexOf("/"));
+  const slash = model.indexOf("/");
+  const name = model.slice(0, Math.max(0, slash));
+  if (slash < 1 || slash === model.length - 1) {
+    const mend = `such as ${Object.keys(settings.providers)[0] ?? "local"}/some-model`;
+    return fail(fault("config", "a model is written provider/model", model, mend));
+  }
   const provider = Object.hasOwn(settings.providers, name) ? settings.providers[name] : undefined;
   if (provider === undefined) {
     const known = Object.keys(settings.providers).join(", ") || "none";
-    const mend = `configured: ${known}; add [providers.${name || "NAME"}] to config.toml`;
+    const mend = `configured: ${known}; add [providers.${name}] to config.toml`;
     return fail(fault("config", `there is no provider "${name}"`, model, mend));
   }
   const variable = provider.env_key;

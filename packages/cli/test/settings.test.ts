@@ -107,6 +107,16 @@ test("a limit is only narrowed: by a project, from the default", () => {
   expect(settings().limits.modelCallsPerTurn).toBe(3);
 });
 
+test("a model's silence is in seconds, and an administrator's is only narrowed", () => {
+  expect(settings().modelSilenceMs).toBe(null);
+  user("[limits]\nmodel_silence_seconds = 20");
+  expect(settings().modelSilenceMs).toBe(20_000);
+  managed("[limits]\nmodel_silence_seconds = 10");
+  expect(settings().modelSilenceMs).toBe(10_000);
+  user("[limits]\nmodel_silence_seconds = 5");
+  expect(settings().modelSilenceMs).toBe(5_000);
+});
+
 test("a file that cannot be read is said, and not taken for none", () => {
   mkdirSync(home.config);
   const loaded = loadSettings(home, project());

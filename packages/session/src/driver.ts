@@ -37,7 +37,7 @@ export class Driver {
   readonly #performer: Performer;
   readonly #lease: Lease;
   readonly #inbox: Event[] = [];
-  /** What was stopped before it was dispatched, and has no line that says so yet. */
+  /** What will have no answer, its turn having ended, and has no line that says so yet. */
   readonly #dropped: OpenAction[] = [];
   readonly #ends: TurnEnd[] = [];
   readonly #modes: Map<TurnId, Mode>;
@@ -79,7 +79,7 @@ export class Driver {
       conversations: recovered.conversations,
       modeOf: (turn) => this.#modes.get(turn) ?? "plan",
       onEvent: (event) => this.#deliver(event),
-      onDropped: (action) => this.#dropped.push({ action, standing: { kind: "minted" } }),
+      onDropped: (given) => this.#dropped.push(given),
       onTrouble: (trouble) => this.#fail(trouble),
       onIdle: () => this.#wake(),
     });
@@ -127,7 +127,7 @@ export class Driver {
       this.#stopping = true;
       this.#wake();
     };
-    if (signal.aborted) stop();
+    this.#stopping = signal.aborted;
     signal.addEventListener("abort", stop, { once: true });
     try {
       const resumed = await this.#resume();
@@ -162,6 +162,9 @@ export class Driver {
     const { open, stale } = this.#recovered;
     const settled = await this.#giveUp(stale);
     if (!settled.ok) return settled;
+    if (this.#turn !== null) {
+      this.#services.onProgress({ kind: "turn_started", turn: this.#turn });
+    }
     if (open.length > 0) {
       const performed = await this.#perform(open);
       if (!performed.ok) return performed;

@@ -15,8 +15,8 @@ export type PerformerTerms = {
   readonly conversations: Conversations;
   readonly modeOf: (turn: TurnId) => Parameters<typeof decide>[1];
   readonly onEvent: (event: Event) => void;
-  /** An action was stopped before it was dispatched. */
-  readonly onDropped: (action: Action) => void;
+  /** An action's turn has ended, and there will be no answer to it. */
+  readonly onDropped: (given: OpenAction) => void;
   /** What stands in the way of going on; an `Error` is a bug of ours. */
   readonly onTrouble: (trouble: Fault | Error) => void;
   /** A task has ended: whoever waits for `idle` looks again. */
@@ -45,6 +45,8 @@ export class Performer {
   readonly #permits: Likeness[] = [];
   /** Links of actions that are answered, but not yet acknowledged. */
   readonly #written = new Map<ActionId, Link>();
+  /** What was given up, and is for the next driver unless its turn ends. */
+  readonly #abandoned: OpenAction[] = [];
   #taskCount = 0;
   #stopped = false;
 
@@ -105,6 +107,10 @@ export class Performer {
       flight.late = true;
       flight.controller.abort();
     }
+    for (const given of this.#abandoned.splice(0)) {
+      if (given.action.turn === turn) this.#terms.onDropped(given);
+      else this.#abandoned.push(given);
+    }
   }
 
   /** Ends it all: nothing that arrives from now on is heard. */
@@ -134,14 +140,19 @@ export class Performer {
   }
 
   /** Gives an action up without an answer: it stays open in the ledger, for the next driver. */
-  #abandon(action: Action, trouble: Fault): void {
-    this.#inFlight.delete(action.id);
-    this.#trouble(trouble);
+  #abandon(given: OpenAction, trouble: Fault): void {
+    const isLate = this.#inFlight.get(given.action.id)?.late === true;
+    this.#inFlight.delete(given.action.id);
+    if (isLate && !this.#stopped) this.#terms.onDropped(given);
+    else {
+      this.#abandoned.push(given);
+      this.#trouble(trouble);
+    }
   }
 
-  #drop(action: Action): void {
-    this.#inFlight.delete(action.id);
-    if (!this.#stopped) this.#terms.onDropped(action);
+  #drop(given: OpenAction): void {
+    this.#inFlight.delete(given.action.id);
+    if (!this.#stopped) this.#terms.onDropped(given);
   }
 
   #signal(action: Action): AbortSignal {
@@ -162,7 +173,7 @@ export class Performer {
     const before = standing.kind === "dispatched" ? standing.attempt : 0;
     if (standing.kind !== "begun") {
       const first = await this.#dispatch([{ id: action.id, attempt: before + 1, spool: "" }]);
-      if (!first.ok) return this.#abandon(action, first.fault);
+      if (!first.ok) return this.#abandon({ action, standing }, first.fault);
     }
     onProgress({ kind: "started", action });
     const { answer, usage } = await router.ask(
@@ -184,7 +195,7 @@ export class Performer {
     const { asker, onProgress } = this.#terms.services;
     if (standing.kind === "minted") {
       const written = await this.#dispatch([{ id: action.id, attempt: 1, spool: "" }]);
-      if (!written.ok) return this.#abandon(action, written.fault);
+      if (!written.ok) return this.#abandon({ action, standing }, written.fault);
     }
     onProgress({ kind: "started", action });
     const answer = asker === null ? null : await asker.answer(action, this.#signal(action));
@@ -196,7 +207,7 @@ export class Performer {
   async #effects(batch: readonly OpenAction[]): Promise<void> {
     const linked = await this.#terms.lease.link();
     if (!linked.ok) {
-      for (const { action } of batch) this.#abandon(action, linked.fault);
+      for (const given of batch) this.#abandon(given, linked.fault);
       return;
     }
     const link = linked.value;
@@ -206,7 +217,7 @@ export class Performer {
         this.#task(() => this.#perform(action, link, standing.spool, 0));
       }
       // Its turn was stopped while the cell was made ready: nobody is to be asked about it.
-      else if (this.#signal(action).aborted) this.#drop(action);
+      else if (this.#signal(action).aborted) this.#drop({ action, standing });
       else if (this.#judge(action, link)) allowed.push(action);
     }
     await this.#launch(allowed, link);
@@ -234,7 +245,7 @@ export class Performer {
     const { asker } = this.#terms.services;
     const signal = this.#signal(action);
     const permit = await asker?.permit(action, reason, signal);
-    if (signal.aborted) return this.#drop(action);
+    if (signal.aborted) return this.#drop({ action, standing: MINTED });
     if (permit === undefined || permit.kind === "no") {
       const words = permit?.message ?? "";
       return this.#refuse(
@@ -258,7 +269,7 @@ export class Performer {
   async #launch(actions: readonly Action[], link: Link): Promise<void> {
     const going: Action[] = [];
     for (const action of actions) {
-      if (this.#signal(action).aborted) this.#drop(action);
+      if (this.#signal(action).aborted) this.#drop({ action, standing: MINTED });
       else going.push(action);
     }
     if (going.length === 0) return;
@@ -267,7 +278,7 @@ export class Performer {
     );
     for (const action of going) {
       if (written.ok) this.#task(() => this.#perform(action, link, link.spool, 0));
-      else this.#abandon(action, written.fault);
+      else this.#abandon({ action, standing: MINTED }, written.fault);
     }
   }
 
@@ -276,6 +287,7 @@ export class Performer {
     if (link.spool !== spool) {
       return this.#answer(action, { kind: "unknown", known: "The cell that had it is lost." });
     }
+    const standing = { kind: "dispatched", attempt: 1, spool } as const;
     const { onProgress } = this.#terms.services;
     const flight = this.#inFlight.get(action.id);
     if (flight !== undefined) flight.link = link;
@@ -289,13 +301,14 @@ export class Performer {
     this.#terms.lease.lost(link);
     if (this.#stopped) return;
     if (performed.fault.code !== "link_lost" || relinks >= RELINK_LIMIT) {
-      return this.#abandon(action, performed.fault);
+      return this.#abandon({ action, standing }, performed.fault);
     }
     const next = await this.#terms.lease.link();
-    if (!next.ok) return this.#abandon(action, next.fault);
+    if (!next.ok) return this.#abandon({ action, standing }, next.fault);
     return this.#perform(action, next.value, spool, relinks + 1);
   }
 }
 
+const MINTED: Standing = { kind: "minted" };
 const NOBODY = "(nobody is there to answer: go on without, or stop and say what is needed)";
 const UNATTENDED = "nobody is there to be asked";

@@ -106,7 +106,9 @@ class SqliteStore implements Store {
   }
 
   async release(claim: Claim): Promise<void> {
-    orThrow(await this.#write((tx) => releaseSession(tx, claim)));
+    const released = await this.#write((tx) => releaseSession(tx, claim));
+    // On a full disk, say, it stays claimed: by a holder that is soon no more, so that another gets it.
+    if (!released.ok && released.fault.code !== "io") orThrow(released);
   }
 
   append(claim: Claim, entry: Entry): Promise<Result<void>> {
@@ -143,9 +145,12 @@ class SqliteStore implements Store {
 
   close(): void {
     // libsql's close leaves this to the collection of its statements, which may never come: the file
-    // alone would then lack what its -wal neighbour has. A lock in the way is no harm.
+    // alone would then lack what its -wal neighbour has. A lock or a full disk in the way is no harm: the
+    // next to open the file reads both.
     try {
       if (this.#path !== ":memory:") pragma(this.#database, "wal_checkpoint(truncate)");
+    } catch (error) {
+      if (!isSqlites(error)) throw error;
     } finally {
       this.#database.close();
     }
@@ -158,6 +163,11 @@ class SqliteStore implements Store {
   #read<T>(work: (tx: Tx) => Promise<Result<T>>): Promise<Result<T>> {
     return withLock(this.#path, () => transact(this.#db, "read only", work));
   }
+}
+
+function isSqlites(error: unknown): boolean {
+  if (!(error instanceof Error && "code" in error)) return false;
+  return typeof error.code === "string" && error.code.startsWith("SQLITE_");
 }
 
 /** Runs `work` in one transaction, which a fault or a throw undoes. */

@@ -124,9 +124,10 @@ export class Spool {
     return ok(undefined);
   }
 
-  /** Waits for what is being written. */
+  /** Waits for what is being written; what could not be is tried once more. */
   async close(): Promise<void> {
     await this.#draining;
+    if (this.#broken) await this.#rewrite([]);
     await this.#disk.close();
   }
 

@@ -228,7 +228,8 @@ async function settle(
   signal: AbortSignal,
 ): Promise<Result<undefined>> {
   const { running } = record;
-  if (running.kind === "none") return ok(undefined);
+  // It died as it started the cell: what it started has no name, and no host that it could serve.
+  if (running.kind === "none") return endAll(record);
   const limitMs = spec.limits.commandTimeoutMs + STOPPING_SLACK_MS;
   if (!(await waitForEnd(running.agent, limitMs, signal))) {
     if (signal.aborted) return fail(fault("unavailable", "the wait was given up", record.id));
