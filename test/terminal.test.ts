@@ -180,7 +180,7 @@ describe.concurrent("on a terminal", { timeout: LIMIT_MS }, () => {
     onDesk([say("", ["exec", { command: "echo $$ > pid; exec sleep 100" }])], async (desk) => {
       const screen = openScreen(desk, ["exec", "--mode", "edits", "work"]);
       // It is shown once it takes a while.
-      await screen.sees("sleep 100 … 1 s");
+      await screen.sees("sleep 100 … ");
       screen.type(CTRL_C);
       const beganMs = performance.now();
       const output = await screen.ended;
@@ -201,9 +201,9 @@ describe.concurrent("on a terminal", { timeout: LIMIT_MS }, () => {
       ],
       async (desk) => {
         const screen = openScreen(desk, ["exec", "--mode", "edits", "work"], { NO_COLOR: "1" });
-        await screen.sees("model scripted/test … 2 s");
+        await screen.sees("model scripted/test … ");
         desk.model.release("think");
-        await screen.sees("$ until test -e go; do sleep 0.1; done … 1 s");
+        await screen.sees("$ until test -e go; do sleep 0.1; done … ");
         writeFileSync(join(desk.project, "go"), "");
         const output = await screen.ended;
         expect(endOf(output)).toEqual({ code: 0, isSane: true });

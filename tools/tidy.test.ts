@@ -27,6 +27,8 @@ test.each<[string, string, string]>([
   ["nothing is left for later", "packages/core/src/x.ts", `// ${later}: more`],
   ["a package has a short README", "packages/x/package.json", "{}"],
   ["a package has a short README", "packages/core/README.md", "line\n".repeat(81)],
+  ["a README's example is run by a test", "packages/x/README.md", "```ts\nrun();\n```"],
+  ["a README's example is run by a test", "packages/x/README.md", "no example"],
   ["a skip carries a reason", "packages/x/test/x.test.ts", `${mark}.skip("a", () => {});`],
   ["a skip carries a reason", "packages/x/test/x.test.ts", `${mark}.skipIf(x)("a", () => {});`],
   ["a skip carries a reason", "packages/x/test/x.test.ts", `${mark}.runIf(x)("a", () => {});`],

@@ -11,6 +11,7 @@ export const RULES: Readonly<Record<string, Rule>> = {
   "a long file argues for itself": long,
   "a file is named for a thing": named,
   "a package has a short README": documented,
+  "a README's example is run by a test": exemplified,
   "no text names a place": placed,
   "nothing is left for later": deferred,
   "a skip carries a reason": skipped,
@@ -57,6 +58,22 @@ function documented(tree: Tree): readonly Breach[] {
     .filter(([, text]) => text.trimEnd().split("\n").length > README_LIMIT_LINES)
     .map(([path]) => `${path}: over ${README_LIMIT_LINES} lines`);
   return [...absent, ...big];
+}
+
+/** The code that a package's README shows stands, word for word, in one of its tests. */
+function exemplified(tree: Tree): readonly Breach[] {
+  return filesOf(tree, /^(packages\/[^/]+|sim)\/README\.md$/)
+    .filter(([path, text]) => {
+      const tests = filesOf(tree, new RegExp(`^${posix.dirname(path)}/test/.*\\.ts$`));
+      const shown = words(text.match(/```ts\n(.*?)```/s)?.[1] ?? "");
+      return shown === "" || !tests.some(([, code]) => words(code).includes(shown));
+    })
+    .map(([path]) => `${path}: its example is in no test of the package`);
+}
+
+/** Code without what the formatter decides, and without what it imports. */
+function words(code: string): string {
+  return code.replaceAll(/^import [^;]*;$/gm, "").replaceAll(/\s+|,(?=\s*[})\]])/g, "");
 }
 
 /** A place on one machine, or the host that a registry happens to have. */

@@ -39,7 +39,7 @@ test("a case runs the same way every time", async () => {
   expect(once.trace.length).toBeGreaterThan(60);
 });
 
-test.runIf(seeds.length > 0).each(seeds)(
+test.each(seeds)(
   "seed %i keeps every promise",
   async (seed) => {
     for (const { name } of SCENARIOS) {

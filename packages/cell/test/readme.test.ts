@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync } from "node:fs";
-import { mkdir, readFile, rm } from "node:fs/promises";
+import { mkdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
@@ -28,7 +28,6 @@ test("the README's example does what it says", async () => {
   const action = actionOf(1, sh("echo run >> runs; echo hello"));
   const onOutput: OnOutput = () => undefined;
   const signal = IDLE;
-  // example
   const stdio = ["ignore", "inherit", "inherit", "pipe"] as const;
   const child = spawn(process.execPath, [agent], { stdio: [...stdio] });
   const link = await connectLink(child.stdio[3] as Duplex, opening, "none", signal);
@@ -38,23 +37,9 @@ test("the README's example does what it says", async () => {
   const again = await link.value.perform(action, onOutput, signal);
   link.value.acknowledge([action.id]);
   await link.value.close();
-  // end
   expect(first).toMatchObject({
     value: { outcome: { kind: "ok", result: { stdout: "hello\n" } } },
   });
   expect(again).toEqual(first);
   expect(readFileSync(join(workspace, "runs"), "utf8")).toBe("run\n");
 });
-
-test("the README's example is the one that was run", async () => {
-  const readme = await readFile(new URL("../README.md", import.meta.url), "utf8");
-  const here = await readFile(new URL(import.meta.url), "utf8");
-  const shown = readme.split("```ts\n")[1]?.split("```")[0] ?? "none";
-  const run = here.split("// example\n")[1]?.split("// end")[0] ?? "";
-  expect(words(run)).toBe(words(shown));
-});
-
-/** The formatter breaks lines where the page does not. */
-function words(text: string): string {
-  return text.replaceAll(/\s+|,(?=\s*[})])/g, "");
-}

@@ -1,11 +1,9 @@
-import { readFile } from "node:fs/promises";
 import { type Config, DEFAULT_LIMITS } from "@dev/core";
 import { openCore } from "@dev/host";
 import { turnId } from "@dev/protocol";
 import { expect, test } from "vitest";
 
 test("the README's example does what it says", () => {
-  // example
   const config: Config = {
     model: "local/coder",
     effort: "default",
@@ -25,21 +23,7 @@ test("the README's example does what it says", () => {
   const again = restored.value.step(prompt);
   const closed = session.step(prompt);
   core.close();
-  // end
   expect(actions).toMatchObject({ ok: true, value: [{ id: 1, op: { kind: "model" } }] });
   expect(again).toEqual({ ok: true, value: [] });
   expect(closed).toMatchObject({ ok: false, fault: { code: "handle" } });
 });
-
-test("the README's example is the one that was run", async () => {
-  const readme = await readFile(new URL("../README.md", import.meta.url), "utf8");
-  const here = await readFile(new URL(import.meta.url), "utf8");
-  const shown = readme.split("```ts\n")[1]?.split("```")[0] ?? "none";
-  const run = here.split("// example\n")[1]?.split("// end")[0] ?? "";
-  expect(words(run)).toBe(words(shown));
-});
-
-/** The formatter breaks lines where the page does not. */
-function words(text: string): string {
-  return text.replaceAll(/\s+|,(?=\s*[})])/g, "");
-}

@@ -111,11 +111,6 @@ export class Driver {
     return ok(new Driver(services, row.value, claim.value, recovered.value));
   }
 
-  /** Whether a turn was in flight when the session was opened, or is now. */
-  get active(): boolean {
-    return this.#turn !== null || this.#recovered.open.length > 0;
-  }
-
   /**
    * Goes on where the session stopped, then runs the prompt where one is given, and answers with how
    * the last turn ended: with no prompt, and nothing to go on with, the one that ended before. Aborting

@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises";
 import { type Event, sessionId, turnId } from "@dev/protocol";
 import { type Entry, openSqlite } from "@dev/store";
 import { expect, test } from "vitest";
@@ -8,7 +7,6 @@ const createdMs = 1_700_000_000_000;
 const id = sessionId(createdMs, new Uint8Array(10));
 
 test("the README's example does what it says", async () => {
-  // example
   const opened = await openSqlite(path);
   if (!opened.ok) throw new Error(opened.fault.message);
   const store = opened.value;
@@ -27,20 +25,6 @@ test("the README's example does what it says", async () => {
   const appended = await store.append(claim.value, entry);
   const again = await store.append(claim.value, entry);
   store.close();
-  // end
   expect(appended.ok).toBe(true);
   expect(again).toMatchObject({ ok: false, fault: { code: "fenced" } });
 });
-
-test("the README's example is the one that was run", async () => {
-  const readme = await readFile(new URL("../README.md", import.meta.url), "utf8");
-  const here = await readFile(new URL(import.meta.url), "utf8");
-  const shown = readme.split("```ts\n")[1]?.split("```")[0] ?? "none";
-  const run = here.split("// example\n")[1]?.split("// end")[0] ?? "";
-  expect(words(run)).toBe(words(shown));
-});
-
-/** The formatter breaks lines where the page does not. */
-function words(text: string): string {
-  return text.replaceAll(/\s+|,(?=\s*[})])/g, "");
-}

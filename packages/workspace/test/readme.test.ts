@@ -1,5 +1,4 @@
 import { appendFileSync, readFileSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import {
   applyChanges,
   changes,
@@ -23,7 +22,6 @@ test("the README's example does what it says", async () => {
   const [directory, state] = [here.at("home"), here.at("state")];
   draw(directory, { notes: "one\n" });
   draw(state, {});
-  // example
   const options = { textPath: `${state}/text`, limits: TREE_LIMITS, onProgress: () => undefined };
   const taken = await takeTree(directory, `${state}/tree`, options);
   if (!taken.ok) throw new Error(taken.fault.message);
@@ -33,21 +31,7 @@ test("the README's example does what it says", async () => {
   if (!found.ok) throw new Error(found.fault.message);
   const diff = await unifiedDiff(found.value, taken.value, `${state}/tree`);
   const applied = await applyChanges(found.value, `${state}/tree`, directory);
-  // end
   expect(must(diff)).toContain("+two");
   expect(must(applied).written).toEqual(["notes"]);
   expect(readFileSync(`${directory}/notes`, "utf8")).toBe("one\ntwo\n");
 });
-
-test("the README's example is the one that was run", async () => {
-  const readme = await readFile(new URL("../README.md", import.meta.url), "utf8");
-  const here = await readFile(new URL(import.meta.url), "utf8");
-  const shown = readme.split("```ts\n")[1]?.split("```")[0] ?? "none";
-  const run = here.split("// example\n")[1]?.split("// end")[0] ?? "";
-  expect(words(run)).toBe(words(shown));
-});
-
-/** The formatter breaks lines where the page does not. */
-function words(text: string): string {
-  return text.replaceAll(/\s+|,(?=\s*[})])/g, "");
-}
