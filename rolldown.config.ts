@@ -1,20 +1,20 @@
 import { defineConfig, type RolldownOptions } from "rolldown";
 
 /**
- * The programs. `tsc -b` writes `.js` into each package's `dist` and a bundle is `.mjs` there, so
- * neither overwrites the other.
+ * The programs, each as one file. `tsc -b` writes `.js` into each package's `dist`, and a bundle ends
+ * otherwise, so neither overwrites the other.
  */
 const programs: readonly RolldownOptions[] = [
-  program("packages/cli/src/main.ts", "packages/cli/dist", "dev"),
-  // The agent is copied into cells: it has to be one file, and to need nothing beside it.
-  whole(program("packages/cell/src/agent/main.ts", "packages/cell/dist", "agent")),
-  program("packages/model/src/scripted-main.ts", "packages/model/dist", "scripted"),
+  // CommonJS, because V8 keeps a code cache of a script and not of a module: see tools/warm.mjs.
+  program("packages/cli/src/main.ts", "packages/cli/dist/dev.cjs", "cjs"),
+  // The agent is copied into cells, and has to need nothing beside it.
+  program("packages/cell/src/agent/main.ts", "packages/cell/dist/agent.mjs", "esm"),
+  program("packages/model/src/scripted-main.ts", "packages/model/dist/scripted.mjs", "esm"),
 ];
 
 export default defineConfig([...programs]);
 
-/** What a dynamic import loads becomes a chunk in `dist/<name>`: a command loads what it needs. */
-function program(input: string, dir: string, name: string): RolldownOptions {
+function program(input: string, file: string, format: "cjs" | "esm"): RolldownOptions {
   return {
     input,
     platform: "node",
@@ -23,17 +23,12 @@ function program(input: string, dir: string, name: string): RolldownOptions {
     resolve: { conditionNames: ["source", "node", "import", "default"] },
     transform: { target: "node20.19" },
     output: {
-      dir,
-      format: "esm",
-      entryFileNames: `${name}.mjs`,
-      chunkFileNames: `${name}/[name].mjs`,
+      file,
+      format,
+      codeSplitting: false,
       sourcemap: true,
       // Less to read makes a faster start. Names stay, for stack traces.
       minify: { compress: true, mangle: false, codegen: true },
     },
   };
-}
-
-function whole(options: RolldownOptions): RolldownOptions {
-  return { ...options, external: [], output: { ...options.output, codeSplitting: false } };
 }

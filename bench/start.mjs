@@ -11,7 +11,7 @@ const ROUNDS = Number(process.env.ROUNDS ?? 15);
 /** The most that a start may take, in starts of Node itself. */
 export const LIMIT_RATIO = 2.5;
 
-const dev = fileURLToPath(new URL("../packages/cli/bin/dev.js", import.meta.url));
+const dev = fileURLToPath(new URL("../packages/cli/bin/dev.cjs", import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), "dev-bench-start-"));
 const project = join(scratch, "project");
 mkdirSync(project);

@@ -1,5 +1,4 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { pathToFileURL } from "node:url";
 import { readLog } from "@dev/cell/parts";
 import { expect, test } from "vitest";
 import { cellOf } from "./support/crash-process.ts";
@@ -34,7 +33,7 @@ async function runWith(desk: Desk, { at, when }: Point): Promise<Ran> {
   return desk.run(EXEC, {
     env: {
       NODE_OPTIONS: `--import ${new URL("./support/crash-resolve.mjs", import.meta.url).href}`,
-      CRASH_AGENT: pathToFileURL(agent).href,
+      CRASH_AGENT: agent,
     },
   });
 }

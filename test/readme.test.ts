@@ -116,7 +116,7 @@ async function stoppedSession(): Promise<string> {
 const KNOWN: readonly (readonly [RegExp, (command: string) => Promise<Ended>])[] = [
   // The set-up of `make` was the reader's to run: the rest of the target is run here.
   [/^make demo$/, () => shell("make -n demo && node tools/demo.mjs", ROOT)],
-  [/^make build$/, () => shell("make -n build && test -e packages/cli/dist/dev.mjs", ROOT)],
+  [/^make build$/, () => shell("make -n build && test -e packages/cli/dist/dev.cjs", ROOT)],
   [
     /^export PATH="\$PWD\/node_modules\/\.bin:\$PATH"$/,
     (command) => shell(`PATH=/usr/bin:/bin; ${command}; command -v dev`, ROOT),

@@ -45,7 +45,7 @@ const WORK: readonly (readonly Step[])[] = [
     ),
   ],
   [
-    call("plan", { items: [{ text: "mend sum", status: "active" }] }, /^the plan has 1 item/),
+    call("plan", { items: [{ text: "mend sum", status: "active" }] }, /^\[>\] mend sum$/),
     edit(
       "src/sum.js",
       "\treturn list.reduce((total, each) => total - each, 0);",

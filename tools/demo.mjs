@@ -31,7 +31,7 @@ const SCRIPT = [
 const scratch = mkdtempSync(join(tmpdir(), "dev-demo-"));
 const project = join(scratch, "sample");
 const home = join(scratch, "home");
-const dev = join(root, "packages/cli/bin/dev.js");
+const dev = join(root, "packages/cli/bin/dev.cjs");
 const env = { ...process.env, DEV_HOME: home };
 
 const model = await startModel();

@@ -10,6 +10,7 @@ const bin = `${root}node_modules/.bin/`;
 export const BUILD = /** @type {const} */ ([
   ["compile", [`${bin}tsc`, "-b", "packages/cli", "sim"]],
   ["bundle", [`${bin}rolldown`, "-c", "--logLevel", "warn"]],
+  ["warm up", [process.execPath, "tools/warm.mjs"]],
 ]);
 
 /** What else is checked of a build. */

@@ -1,15 +1,13 @@
 /*
  * Preloaded into a `dev` process: the agent that it puts into cells is then the one that the test made.
- * Node asks the hook in this same file, on a thread of its own.
  */
-import { register } from "node:module";
-import { isMainThread } from "node:worker_threads";
+import Module from "node:module";
 
-if (isMainThread) register(import.meta.url);
-
-/** @type {import("node:module").ResolveHook} */
-export async function resolve(specifier, context, next) {
+/** @type {{ _resolveFilename: (request: string, ...rest: unknown[]) => string }} */
+const loader = /** @type {any} */ (Module);
+const resolve = loader._resolveFilename;
+loader._resolveFilename = function (request, ...rest) {
   const agent = process.env.CRASH_AGENT;
-  if (specifier === "@dev/cell/agent" && agent) return { url: agent, shortCircuit: true };
-  return next(specifier, context);
-}
+  if (request === "@dev/cell/agent" && agent) return agent;
+  return resolve.call(this, request, ...rest);
+};

@@ -6,7 +6,9 @@ import { fileURLToPath } from "node:url";
 import { type Script, type Scripted, startScripted } from "@dev/model/scripted";
 
 /** The command under test, as the build made it. */
-export const DEV: string = fileURLToPath(new URL("../../packages/cli/bin/dev.js", import.meta.url));
+export const DEV: string = fileURLToPath(
+  new URL("../../packages/cli/bin/dev.cjs", import.meta.url),
+);
 
 /** What one run of the command came to. */
 export type Ran = {

@@ -20,8 +20,15 @@ const terminal = processTerminal(
   () => Date.now(),
   () => Math.random(),
 );
-const command = readCommand(process.argv.slice(2));
-if (command.ok) {
+void start();
+
+async function start(): Promise<void> {
+  const command = readCommand(process.argv.slice(2));
+  if (!command.ok) {
+    terminal.complain(`dev: ${faultText(command.fault)}\n`);
+    process.exitCode = EXIT.usage;
+    return;
+  }
   try {
     process.exitCode = await perform(command.value, terminal);
   } catch (error) {
@@ -29,16 +36,13 @@ if (command.ok) {
     terminal.complain(`dev: this is a bug of Dev's own; please report it\n${what}\n`);
     process.exitCode = EXIT.failed;
   }
-} else {
-  terminal.complain(`dev: ${faultText(command.fault)}\n`);
-  process.exitCode = EXIT.usage;
 }
 
 function isGone(error: NodeJS.ErrnoException): boolean {
   return error.code === "EPIPE" || error.code === "EIO";
 }
 
-/** Runs one command; each loads only what it needs. */
+/** Runs one command. */
 async function perform(command: Command, terminal: Terminal): Promise<ExitCode> {
   const home = findHome(terminal.env);
   switch (command.kind) {

@@ -1,6 +1,6 @@
 import { accessSync, constants } from "node:fs";
+import { createRequire } from "node:module";
 import { dirname } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { CellSpec, Vendor, VendorOptions } from "@dev/cell";
 import { openCore } from "@dev/host";
 import { openRouter, type Provider, ROUTER_LIMITS, type RouterLimits } from "@dev/model";
@@ -176,7 +176,7 @@ export async function vendorOptions(
   const { rgPath } = await import("@vscode/ripgrep");
   return {
     home: home.cells,
-    agent: fileURLToPath(import.meta.resolve("@dev/cell/agent")),
+    agent: createRequire(import.meta.url).resolve("@dev/cell/agent"),
     rg: rgPath,
     environment: terminal.env,
     masked: [home.state, dirname(home.config)],
