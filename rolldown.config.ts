@@ -19,13 +19,15 @@ function program(input: string, file: string, format: "cjs" | "esm"): RolldownOp
     input,
     platform: "node",
     // Native code, found through node_modules at run time.
-    external: ["libsql", "@vscode/ripgrep"],
+    external: ["libsql"],
     resolve: { conditionNames: ["source", "node", "import", "default"] },
     transform: { target: "node20.19" },
     output: {
       file,
       format,
       codeSplitting: false,
+      // A script from V8's cache has nothing to import by.
+      dynamicImportInCjs: false,
       sourcemap: true,
       // Less to read makes a faster start. Names stay, for stack traces.
       minify: { compress: true, mangle: false, codegen: true },

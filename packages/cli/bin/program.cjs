@@ -1,7 +1,7 @@
 const { readFileSync, statSync } = require("node:fs");
 const { createRequire } = require("node:module");
 const { dirname } = require("node:path");
-const { constants, Script } = require("node:vm");
+const { Script } = require("node:vm");
 
 /**
  * Loads a bundle with V8's code cache, where the build has left one beside it: that spares a start the
@@ -15,7 +15,6 @@ exports.load = function load(path) {
   const source = `(function (exports, require, module, __filename, __dirname) {${readFileSync(path, "utf8")}\n})`;
   const script = new Script(source, {
     filename: path,
-    importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
     ...(cachedData === null ? {} : { cachedData }),
   });
   return {
