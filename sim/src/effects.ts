@@ -23,7 +23,6 @@ const WORK_MS = 40;
 export function simulatedEffects(world: World, steps: Steps, agent: Party): Effects {
   const site: Site = { world, steps, agent };
   return {
-    lane: ({ op }) => (op.kind === "write" || op.kind === "patch" ? op.path : null),
     plan: async (action) => {
       await steps.pass(agent, `plans ${action.id}`);
       return planned(site, action);

@@ -1,7 +1,7 @@
 import type { ActionId, Call, Op } from "@dev/protocol";
 import { effectFamily, never } from "@dev/protocol";
 import { confinement } from "./confine.ts";
-import { clip } from "./render.ts";
+import { clip, tellPlan } from "./render.ts";
 import type { Slot } from "./state.ts";
 
 /** Where a call goes: out as an op, or answered in place. */
@@ -18,7 +18,7 @@ export function place(call: Call, action: ActionId, resultBytes: number): Placed
       return answered(ref, clip(text, resultBytes), true);
     }
     case "plan":
-      return answered(ref, `the plan has ${op.items.length} items`, false);
+      return answered(ref, clip(tellPlan(op.items), resultBytes), false);
     case "spawn":
       return answered(ref, "failed, nothing was done: there are no sub-agents here", true);
     case "question":

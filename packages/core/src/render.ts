@@ -1,4 +1,4 @@
-import type { ExecResult, Fault, OpResult, Outcome, ReplyEvent } from "@dev/protocol";
+import type { ExecResult, Fault, OpResult, Outcome, PlanItem, ReplyEvent } from "@dev/protocol";
 import { never } from "@dev/protocol";
 
 /** What the model is told of a call's end. */
@@ -45,6 +45,18 @@ export function tellReply(reply: ReplyEvent, limitBytes: number): Told {
   const text = parts.length === 0 ? "(no answer)" : clip(parts.join("\n"), limitBytes);
   return { text, failed: false };
 }
+
+/** A plan as its model is told of it, an item a line. */
+export function tellPlan(items: readonly PlanItem[]): string {
+  if (items.length === 0) return "the plan is empty";
+  return items.map(({ text, status }) => `${MARKS[status]} ${text}`).join("\n");
+}
+
+const MARKS: { readonly [Status in PlanItem["status"]]: string } = {
+  pending: "[ ]",
+  active: "[>]",
+  done: "[x]",
+};
 
 /** Whether a call that ran says of itself that it did not do what it was asked. */
 function erred(result: OpResult): boolean {

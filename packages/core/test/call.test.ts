@@ -89,16 +89,30 @@ test("a plan, a call that no one could read, and a sub-agent are answered in pla
     ),
   );
   expect(last).toEqual([
-    "2 model from 1: assistant [a][b][c], tool a ok: the plan has 1 items, tool b failed: failed, nothing was done: run: argv: is missing, tool c failed: failed, nothing was done: there are no sub-agents here",
+    "2 model from 1: assistant [a][b][c], tool a ok: [>] look, tool b failed: failed, nothing was done: run: argv: is missing, tool c failed: failed, nothing was done: there are no sub-agents here",
   ]);
   expect(state.plan).toEqual([{ text: "look", status: "active" }]);
+});
+
+test("a plan is told back with how far each item is", () => {
+  const items = [
+    { text: "look", status: "done" },
+    { text: "mend", status: "active" },
+    { text: "check", status: "pending" },
+  ] as const;
+  const told = (op: CallOp) => play(CONFIG, turn(1), calls(1, op)).talk[2];
+  expect(told({ kind: "plan", items })).toBe("tool a ok: [x] look\n[>] mend\n[ ] check");
+  expect(told({ kind: "plan", items: [] })).toBe("tool a ok: the plan is empty");
+  const long = "x".repeat(2 * CONFIG.limits.resultBytes);
+  const cut = told({ kind: "plan", items: [{ text: long, status: "active" }] });
+  expect(cut).toMatch(/^tool a ok: \[>\] x+\n\(\d+ characters cut\)\nx+$/);
 });
 
 test("calls that are answered in place wait for those that go out", () => {
   const { lines } = play(CONFIG, turn(1), calls(1, PLAN, run("a"), PLAN));
   expect(lines.slice(1)).toEqual(["2 exec a"]);
   expect(play(CONFIG, turn(1), calls(1, PLAN, run("a"), PLAN), ran(2)).last).toEqual([
-    "3 model from 1: assistant [a][b][c], tool a ok: the plan has 1 items, tool b ok: exit code 0 after 5 ms, tool c ok: the plan has 1 items",
+    "3 model from 1: assistant [a][b][c], tool a ok: [>] look, tool b ok: exit code 0 after 5 ms, tool c ok: [>] look",
   ]);
 });
 

@@ -14,15 +14,11 @@ import {
 } from "@dev/protocol";
 import type { Clock } from "./clock.ts";
 import type { Evidence } from "./log.ts";
+import { Order } from "./order.ts";
 import type { Spool } from "./spool.ts";
 
 /** What performs the actions. The agent asks each of them at most once, whatever it is asked. */
 export interface Effects {
-  /**
-   * Two actions of one lane are performed one after the other, in id order; those without one at any
-   * time.
-   */
-  lane(action: Action): string | null;
   /** Looks at the world and changes nothing: an answer already, or what is to be done. */
   plan(action: Action, signal: AbortSignal): Promise<Plan>;
   /** What became of an effect that an agent of before had begun. */
@@ -49,22 +45,24 @@ export type Recovery =
 
 export type OnText = (stream: "stdout" | "stderr", text: string) => void;
 
-/** Actions that may be under way at once. */
+/** Actions that may be under way at once, with those that wait for their turn. */
 export const AGENT_RUNNING_LIMIT: number = 256;
 
-/** Performs actions, each once for ever: what it was asked before is answered from the spool. */
+/**
+ * Performs actions, each once for ever: what it was asked before is answered from the spool. They begin
+ * in the order of their ids, and only those that change nothing go side by side: see `Order`.
+ */
 export class Agent {
   readonly #spool: Spool;
   readonly #effects: Effects;
-  readonly #clock: Clock;
+  readonly #order: Order;
   readonly #running = new Map<ActionId, Running>();
-  readonly #lanes = new Map<string, Lane>();
   #state: "open" | "ending" = "open";
 
   private constructor(spool: Spool, effects: Effects, clock: Clock) {
     this.#spool = spool;
     this.#effects = effects;
-    this.#clock = clock;
+    this.#order = new Order(clock);
   }
 
   /**
@@ -96,7 +94,7 @@ export class Agent {
     const joined = this.#running.get(action.id);
     if (joined !== undefined) {
       joined.listeners.add(onOutput);
-      return ok(await joined.event);
+      return joined.event;
     }
     const known = this.#spool.find(action.id);
     switch (known.kind) {
@@ -112,10 +110,10 @@ export class Agent {
         return never(known);
     }
     const refusal = this.#refusal(action);
-    return refusal === null ? ok(await this.#begin(action, onOutput).event) : fail(refusal);
+    return refusal === null ? this.#begin(action, onOutput).event : fail(refusal);
   }
 
-  /** Stops an action that is under way; its answer says what came of it. */
+  /** Stops an action that is under way or waits; its answer says what came of it. */
   cancel(id: ActionId): void {
     this.#running.get(id)?.abort.abort();
   }
@@ -126,11 +124,13 @@ export class Agent {
   }
 
   /**
-   * Nobody listens any more: takes nothing new, lets what runs end (each has its deadline) with its
-   * outcome in the spool, and kills what runs in the background.
+   * Nobody listens any more: begins nothing new, lets what runs end (each has its deadline) with its
+   * outcome in the spool, and kills what runs in the background. Of what still waits nothing is in the
+   * spool: the next agent performs it when it is asked to.
    */
   async finish(): Promise<void> {
     this.#state = "ending";
+    this.#order.close();
     await this.#idle();
     await this.#effects.killAll();
     await this.#spool.close();
@@ -151,7 +151,7 @@ export class Agent {
     if (!isEffect(action.op)) {
       return fault("bad_call", `a cell performs no ${action.op.kind}`, `action ${action.id}`);
     }
-    if (this.#state === "ending") return fault("link_lost", "the agent is ending", "the cell");
+    if (this.#state === "ending") return ENDING;
     if (this.#running.size < AGENT_RUNNING_LIMIT) return null;
     const message = `${AGENT_RUNNING_LIMIT} actions are under way in the cell`;
     return fault("limit", message, "AGENT_RUNNING_LIMIT", "wait for one");
@@ -160,11 +160,32 @@ export class Agent {
   #begin(action: Action, onOutput: OnText): Running {
     const abort = new AbortController();
     const listeners = new Set([onOutput]);
-    const event = this.#inLane(action, () => this.#run(action, listeners, abort.signal));
+    const event = this.#inTurn(action, listeners, abort.signal);
     const running = { abort, listeners, event };
     this.#running.set(action.id, running);
     void event.finally(() => this.#running.delete(action.id));
     return running;
+  }
+
+  async #inTurn(
+    action: Action,
+    listeners: Set<OnText>,
+    signal: AbortSignal,
+  ): Promise<Result<Uint8Array>> {
+    const wait = await this.#order.wait(action, signal);
+    switch (wait.kind) {
+      case "begin": {
+        const event = await this.#run(action, listeners, signal);
+        wait.end();
+        return ok(event);
+      }
+      case "cancelled":
+        return ok(await this.#end(action, NEVER_BEGAN));
+      case "closed":
+        return fail(ENDING);
+      default:
+        return never(wait);
+    }
   }
 
   async #run(action: Action, listeners: Set<OnText>, signal: AbortSignal): Promise<Uint8Array> {
@@ -190,29 +211,6 @@ export class Agent {
     return event;
   }
 
-  #inLane(action: Action, work: () => Promise<Uint8Array>): Promise<Uint8Array> {
-    const key = this.#effects.lane(action);
-    if (key === null) return work();
-    const lane = this.#lanes.get(key) ?? { waiting: [] };
-    if (!this.#lanes.has(key)) {
-      this.#lanes.set(key, lane);
-      void this.#runLane(key, lane);
-    }
-    return new Promise((resolve) => {
-      lane.waiting.push({ id: action.id, run: async () => resolve(await work()) });
-    });
-  }
-
-  async #runLane(key: string, lane: Lane): Promise<void> {
-    // Calls of one batch arrive together: the first to run is chosen when they all have.
-    await this.#clock.sleep(0);
-    while (lane.waiting.length > 0) {
-      lane.waiting.sort((a, b) => a.id - b.id);
-      await lane.waiting.shift()?.run();
-    }
-    this.#lanes.delete(key);
-  }
-
   async #idle(): Promise<void> {
     while (this.#running.size > 0) {
       await Promise.all([...this.#running.values()].map((running) => running.event));
@@ -223,11 +221,10 @@ export class Agent {
 type Running = {
   readonly abort: AbortController;
   readonly listeners: Set<OnText>;
-  readonly event: Promise<Uint8Array>;
+  readonly event: Promise<Result<Uint8Array>>;
 };
 
-type Lane = { readonly waiting: { readonly id: ActionId; readonly run: () => Promise<void> }[] };
-
+const ENDING: Fault = fault("link_lost", "the agent is ending", "the cell");
 const NEVER_BEGAN: Outcome = { kind: "cancelled", known: "it was stopped before it began" };
 
 function encoded(action: Action, outcome: Outcome): Uint8Array {

@@ -28,23 +28,13 @@ export type EffectsOptions = {
 
 /** The effects of a real cell: files, processes, ripgrep and git. */
 export function cellEffects(options: EffectsOptions): Effects {
-  const { tree, commands } = options;
+  const { commands } = options;
   return {
-    lane: (action) => laneOf(tree, action),
     plan: (action, signal) => planAction(options, action, signal),
     recover: (id, evidence) => recoverAction(options, id, evidence),
     settled: (id) => commands.settled(id),
     killAll: async () => commands.killAll(),
   };
-}
-
-/** The file itself, by whatever links it is named. */
-function laneOf(tree: Tree, { op }: Action): string | null {
-  if (op.kind !== "write" && op.kind !== "patch") return null;
-  const place = tree.locate(op.path, "refuse");
-  if (!place.ok) return op.path;
-  place.value.close();
-  return place.value.path;
 }
 
 async function planAction(
