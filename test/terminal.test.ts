@@ -138,18 +138,37 @@ describe.concurrent("on a terminal", { timeout: LIMIT_MS }, () => {
       },
     ));
 
-  test("what happens while a question is open is told after its answer", () =>
+  test("what a reply asks for after a question waits for the answer to it", () =>
     onDesk(
-      [say("", write("new.txt"), ["read", { path: "a.txt" }]), told("written: ")],
+      [say("", write("a.txt"), ["read", { path: "a.txt" }]), told("1 lines, 6 bytes")],
+      async (desk) => {
+        const screen = openScreen(desk, ["exec", "work"]);
+        await screen.sees(ALLOW);
+        screen.type("y\r");
+        expect(endOf(await screen.ended)).toEqual({ code: 0, isSane: true });
+        const last = desk.model.requests.at(-1)?.messages.at(-1)?.content;
+        expect(last).toContain("a.txt\n");
+        expect(last).not.toContain("alpha");
+      },
+    ));
+
+  test("what happens while a question is open is told before it or after it, and not into it", () =>
+    onDesk(
+      [say("", ["read", { path: "a.txt" }], write("new.txt")), told("written: ")],
       async (desk) => {
         const screen = openScreen(desk, ["exec", "work"], { NO_COLOR: "1" });
-        expect(await screen.sees(ALLOW)).not.toContain("read a.txt");
+        await screen.sees(ALLOW);
         await until("the read is done", () =>
           read(join(desk.home, "dev.db-wal")).includes("alpha"),
         );
         screen.type("y\r");
-        expect(await screen.sees("✓ read a.txt")).toMatch(/y\r+\n✓ read a\.txt$/);
-        expect(endOf(await screen.ended)).toEqual({ code: 0, isSane: true });
+        const end = endOf(await screen.ended);
+        expect(end).toEqual({ code: 0, isSane: true });
+        const shown = await screen.ended;
+        const [question = ""] = / {2}write new\.txt.*?y\r+\n/s.exec(shown) ?? [];
+        expect(question).toContain(ALLOW);
+        expect(question).not.toContain("✓");
+        expect(shown).toContain("✓ read a.txt");
       },
     ));
 

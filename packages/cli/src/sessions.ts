@@ -25,12 +25,16 @@ export async function sessions(
   let count = 0;
   for (;;) {
     const page = await store.value.sessions(PAGE, before);
-    for (const session of page) {
+    if (!page.ok) {
+      terminal.complain(`dev: ${faultText(page.fault)}\n`);
+      return exitOfFault(page.fault);
+    }
+    for (const session of page.value) {
       terminal.print(command.json ? asJson(session) : asLine(session, terminal.columnCount));
     }
-    count += page.length;
-    before = page.at(-1)?.id;
-    if (page.length < PAGE || before === undefined) break;
+    count += page.value.length;
+    before = page.value.at(-1)?.id;
+    if (page.value.length < PAGE || before === undefined) break;
   }
   store.value.close();
   if (count === 0 && !command.json) terminal.complain("no sessions yet: dev exec begins one\n");

@@ -149,6 +149,7 @@ export class Driver {
     this.#performer.stop();
     await this.#lease.close();
     this.#recovered.core.close();
+    // Where this fails the session stays claimed, by a holder that is soon no more: the next one gets it.
     await this.#services.store.release(this.#claim);
   }
 

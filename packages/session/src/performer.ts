@@ -4,7 +4,7 @@ import { type EffectOp, effectFamily, isEffect } from "@dev/protocol";
 import type { Claim, Dispatch } from "@dev/store";
 import type { Conversations } from "./conversation.ts";
 import type { Lease } from "./lease.ts";
-import { covers, decide, type Likeness, likeness } from "./policy.ts";
+import { covers, decide, type Likeness, likeness, type Verdict } from "./policy.ts";
 import type { OpenAction, Standing } from "./recovery.ts";
 import type { Services } from "./services.ts";
 
@@ -203,7 +203,10 @@ export class Performer {
     this.#deliver({ kind: "reply", id: action.id, text, choices });
   }
 
-  /** Effects of one batch: one dispatch for all that need no question. */
+  /**
+   * Effects of one batch, in its order: one dispatch for all that need no question. What comes after a
+   * question waits for its answer, since it may build on what is asked about.
+   */
   async #effects(batch: readonly OpenAction[]): Promise<void> {
     const linked = await this.#terms.lease.link();
     if (!linked.ok) {
@@ -215,47 +218,57 @@ export class Performer {
     for (const { action, standing } of batch) {
       if (standing.kind === "dispatched") {
         this.#task(() => this.#perform(action, link, standing.spool, 0));
+        continue;
       }
       // Its turn was stopped while the cell was made ready: nobody is to be asked about it.
-      else if (this.#signal(action).aborted) this.#drop({ action, standing });
-      else if (this.#judge(action, link)) allowed.push(action);
+      if (this.#signal(action).aborted) {
+        this.#drop({ action, standing });
+        continue;
+      }
+      const verdict = this.#judge(action, link);
+      if (verdict.kind === "ask") await this.#launch(allowed.splice(0), link);
+      if (await this.#isAllowed(action, verdict)) allowed.push(action);
     }
     await this.#launch(allowed, link);
   }
 
-  /** Whether an action may go at once. What may not is refused here, or asked about. */
-  #judge(action: Action, link: Link): boolean {
+  /** What policy says here and now: with what a person has permitted, and with who can be asked. */
+  #judge(action: Action, link: Link): Verdict {
     const op = action.op as EffectOp;
     if (op.kind === "browse" || op.kind === "tool") {
-      this.#refuse(action, "no performer", `nothing here performs ${op.kind}`);
-      return false;
+      return { kind: "deny", rule: "no performer", reason: `nothing here performs ${op.kind}` };
     }
     const { services, modeOf } = this.#terms;
     const verdict = decide(op, modeOf(action.turn), link.boundary, services.rules);
-    if (verdict.kind === "allow") return true;
-    if (verdict.kind === "deny") this.#refuse(action, verdict.rule, verdict.reason);
-    else if (this.#permits.some((permit) => covers(permit, op))) return true;
-    else if (services.asker === null)
-      this.#refuse(action, verdict.rule, `${verdict.reason}; ${UNATTENDED}`);
-    else this.#task(() => this.#permit(action, link, verdict.rule, verdict.reason));
-    return false;
+    if (verdict.kind !== "ask") return verdict;
+    const { rule, reason } = verdict;
+    if (this.#permits.some((permit) => covers(permit, op))) return { kind: "allow", rule };
+    if (services.asker !== null) return verdict;
+    return { kind: "deny", rule, reason: `${reason}; ${UNATTENDED}` };
   }
 
-  async #permit(action: Action, link: Link, rule: string, reason: string): Promise<void> {
-    const { asker } = this.#terms.services;
+  /** Whether an action may go; what may not is refused here, and what is to be asked about is asked. */
+  async #isAllowed(action: Action, verdict: Verdict): Promise<boolean> {
+    if (verdict.kind === "allow") return true;
+    const { rule, reason } = verdict;
+    if (verdict.kind === "deny") {
+      this.#refuse(action, rule, reason);
+      return false;
+    }
     const signal = this.#signal(action);
-    const permit = await asker?.permit(action, reason, signal);
-    if (signal.aborted) return this.#drop({ action, standing: MINTED });
+    const permit = await this.#terms.services.asker?.permit(action, reason, signal);
+    if (signal.aborted) {
+      this.#drop({ action, standing: MINTED });
+      return false;
+    }
     if (permit === undefined || permit.kind === "no") {
       const words = permit?.message ?? "";
-      return this.#refuse(
-        action,
-        rule,
-        words === "" ? "a person said no" : `a person said no: ${words}`,
-      );
+      const said = words === "" ? "a person said no" : `a person said no: ${words}`;
+      this.#refuse(action, rule, said);
+      return false;
     }
     if (permit.kind === "session") this.#permits.push(likeness(action.op as EffectOp));
-    await this.#launch([action], link);
+    return true;
   }
 
   #refuse(action: Action, rule: string, reason: string): void {

@@ -92,8 +92,8 @@ class SqliteStore implements Store {
     return this.#read((tx) => readSession(tx, id));
   }
 
-  async sessions(limit: number, before?: SessionId): Promise<readonly Session[]> {
-    return orThrow(await this.#read(async (tx) => ok(await listSessions(tx, limit, before))));
+  sessions(limit: number, before?: SessionId): Promise<Result<readonly Session[]>> {
+    return this.#read(async (tx) => ok(await listSessions(tx, limit, before)));
   }
 
   claim(
@@ -105,10 +105,8 @@ class SqliteStore implements Store {
     return this.#write((tx) => claimSession(tx, id, holder, isAlive, nowMs));
   }
 
-  async release(claim: Claim): Promise<void> {
-    const released = await this.#write((tx) => releaseSession(tx, claim));
-    // On a full disk, say, it stays claimed: by a holder that is soon no more, so that another gets it.
-    if (!released.ok && released.fault.code !== "io") orThrow(released);
+  release(claim: Claim): Promise<Result<void>> {
+    return this.#write((tx) => releaseSession(tx, claim));
   }
 
   append(claim: Claim, entry: Entry): Promise<Result<void>> {
@@ -282,10 +280,4 @@ function damaged(path: string, why: string): Result<never> {
 function ioFault(path: string, error: unknown): Fault {
   const why = error instanceof Error ? error.message : String(error);
   return fault("io", `the store cannot be used: ${why}`, path, "check the disk and permissions");
-}
-
-/** The store's interface has no fault to return here, so one becomes an error. */
-function orThrow<T>(result: Result<T>): T {
-  if (result.ok) return result.value;
-  throw new Error(`${result.fault.message}: ${result.fault.subject}`);
 }

@@ -11,7 +11,7 @@ export interface Store {
   /** Fault: `unknown_id`. */
   session(id: SessionId): Promise<Result<Session>>;
   /** Newest first; at most `limit`, of those older than `before` (a session id) where it is given. */
-  sessions(limit: number, before?: SessionId): Promise<readonly Session[]>;
+  sessions(limit: number, before?: SessionId): Promise<Result<readonly Session[]>>;
   /**
    * Makes the caller the session's one driver. Fault: `in_use`, when another holds it and
    * `isAlive` says that that holder lives.
@@ -23,7 +23,7 @@ export interface Store {
     nowMs: number,
   ): Promise<Result<Claim>>;
   /** Gives the session back; a claim that was fenced off is let be. */
-  release(claim: Claim): Promise<void>;
+  release(claim: Claim): Promise<Result<void>>;
   /** Writes down an accepted event: the completion it is (if it is one) and the actions it minted. */
   append(claim: Claim, entry: Entry): Promise<Result<void>>;
   /** Writes that these effects may begin. Durable before the promise resolves. */

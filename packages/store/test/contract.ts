@@ -97,9 +97,9 @@ function sessionsAreKept(at: () => Store): void {
 
   test("sessions are listed newest first, page by page", async () => {
     for (const n of [2, 1, 3]) must(await at().create(fresh(n)));
-    const first = await at().sessions(2);
+    const first = must(await at().sessions(2));
     expect(first.map((session) => session.id)).toEqual([named(3), named(2)]);
-    const next = await at().sessions(2, named(2));
+    const next = must(await at().sessions(2, named(2)));
     expect(next.map((session) => session.id)).toEqual([named(1)]);
   });
 

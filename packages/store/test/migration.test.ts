@@ -83,7 +83,7 @@ async function tellStory(store: Store): Promise<void> {
 }
 
 async function expectStory(store: Store): Promise<void> {
-  const [second, first] = await store.sessions(10);
+  const [second, first] = must(await store.sessions(10));
   expect(second).toMatchObject({ ...fresh(2), state: "new", sequence: 0, cell: null });
   expect(first).toEqual({
     ...fresh(1),
