@@ -121,11 +121,25 @@ test("too many matches are cut, always after the same ones", async () => {
   expect(resultOf(await exact("t"))).toMatchObject({ cut: false });
 });
 
-test("a long line is shortened, and one beyond measure left out and counted as cut", async () => {
-  const { find } = await files({ a: `${"x".repeat(5_000)}\n`, b: `x${"y".repeat(3_000_000)}\n` });
+test("a long line is shortened, however long and however often it matches", async () => {
+  const { find } = await files({
+    a: `${"x".repeat(5_000)}\n`,
+    b: `x${"y".repeat(3_000_000)}\n`,
+    c: `${"x".repeat(2_000_000)}\n`,
+  });
   const result = resultOf(await find("x"));
-  expect(result.matches.map((match) => match.text.length)).toEqual([MATCH_TEXT_LIMIT + 1]);
-  expect(result.cut).toBe(true);
+  expect(result.matches.map((match) => [match.path, match.text.length])).toEqual(
+    ["a", "b", "c"].map((path) => [path, MATCH_TEXT_LIMIT + 1]),
+  );
+  expect(result.cut).toBe(false);
+});
+
+test("a match in what turns out to be no text is not shown, and is not called none", async () => {
+  const { find } = await files({ a: `${"x\n".repeat(3)}\0x\n`, b: "x\n", "c\nd": "x\n" });
+  const alone = resultOf(await find("x", { path: "a" }));
+  expect(alone).toMatchObject({ matches: [], cut: true });
+  const all = resultOf(await find("x"));
+  expect(all.matches.map((match) => match.path)).toEqual(["b", "c\nd"]);
 });
 
 test("lines that are not UTF-8 are shown as far as they can be", async () => {

@@ -84,7 +84,9 @@ function tellResult(result: OpResult): string {
     case "write":
       return `written: +${result.addedLines} -${result.removedLines} lines, now ${result.sizeBytes} bytes, sha256 ${result.after}`;
     case "search": {
-      if (result.matches.length === 0) return "no matches";
+      if (result.matches.length === 0) {
+        return result.cut ? "no matches that can be shown: narrow the search" : "no matches";
+      }
       const lines = result.matches.map((match) =>
         match.line === 0 ? match.path : `${match.path}:${match.line}:${match.text}`,
       );

@@ -130,8 +130,11 @@ function hear(state: State, event: ModelEvent): Step {
   const { answer } = event;
   const { messageBytes } = state.config.limits;
   switch (answer.kind) {
-    case "failed":
-      return finish(heard, "failed", tellFault(answer.fault));
+    case "failed": {
+      const { code } = answer.fault;
+      const isLimit = code === "too_large" || code === "limit";
+      return finish(heard, isLimit ? "limit" : "failed", tellFault(answer.fault));
+    }
     case "cancelled": {
       const text = clip(answer.partial, messageBytes);
       const partial = { kind: "assistant", text, reasoning: "", calls: [] } as const;

@@ -26,6 +26,7 @@ export type RouterLimits = {
   readonly replyBytes: number;
   /** Of the body of a refusal, what is read. */
   readonly refusalBytes: number;
+  /** Far past the core's own limit, which is the one that a person sets. */
   readonly callCount: number;
   /** Connections to one provider at a time. */
   readonly connectionCount: number;
@@ -46,6 +47,6 @@ export const ROUTER_LIMITS: RouterLimits = {
   eventBytes: 16 * 1024 * 1024,
   replyBytes: 4 * 1024 * 1024,
   refusalBytes: 64 * 1024,
-  callCount: 128,
+  callCount: 1024,
   connectionCount: 64,
 };

@@ -54,6 +54,15 @@ type Finding = {
 const COMMON = ["--no-config", "--color", "never", "--sort", "path"];
 const WHICH = ["--hidden", "--no-ignore-global", "--no-ignore-parent"];
 
+/** What ripgrep says in place of matches in a file that turned out to be no text. */
+const BINARY = /: (binary file matches|WARNING: stopped searching binary file) /;
+
+/** Of a long line the start is given, in more bytes than are shown of it. */
+const PLAIN = [
+  ...["--null", "--line-number", "--with-filename", "--no-heading"],
+  ...["--max-columns", String(4 * MATCH_TEXT_LIMIT), "--max-columns-preview"],
+];
+
 async function searchText(
   options: SearchOptions,
   op: SearchOp,
@@ -62,13 +71,18 @@ async function searchText(
 ): Promise<Finding> {
   const matches: Match[] = [];
   let isCut = false;
-  const args = [...COMMON, ...WHICH, "--json", ...globs(op), "-e", op.pattern, ...where];
+  /** What came before a NUL: a name may have a line break. */
+  let begun = "";
+  const args = [...COMMON, ...WHICH, ...PLAIN, ...globs(op), "-e", op.pattern, ...where];
   const run = await runRipgrep(options, args, "", signal, (line) => {
-    const match = line === null ? null : readMatch(line);
+    const match = line === null ? null : readMatch(begun + line);
     if (match === null) {
-      isCut ||= line === null;
+      const isLeftOut = line === null || BINARY.test(line);
+      isCut ||= isLeftOut;
+      begun = isLeftOut ? "" : `${begun}${line}\n`;
       return true;
     }
+    begun = "";
     isCut ||= matches.length === MATCH_LIMIT;
     if (matches.length < MATCH_LIMIT) matches.push(match);
     return !isCut;
@@ -195,7 +209,7 @@ async function runRipgrep(
   return { end: end ?? (exit === 0 || exit === 1 ? "done" : "failed"), words };
 }
 
-/** A line of ripgrep's JSON can be as long as a line of a file. */
+/** A name, and the start of a line. */
 const LINE_LIMIT = 1024 * 1024;
 
 class LineSplitter {
@@ -216,26 +230,16 @@ class LineSplitter {
   }
 }
 
-type Words = { readonly text?: string; readonly bytes?: string };
-type Message = {
-  readonly type: string;
-  readonly data: { readonly path: Words; readonly lines: Words; readonly line_number: number };
-};
-
-/** One line of ripgrep's JSON; null when it tells of something else than a match. */
+/** One line of ripgrep's plain output, `name NUL line:text`; null when its NUL is still to come. */
 function readMatch(line: string): Match | null {
-  const message = JSON.parse(line) as Message;
-  if (message.type !== "match") return null;
-  const { path, lines, line_number } = message.data;
-  const text = textOf(lines).replace(/\r?\n$/, "");
+  const end = line.indexOf("\0");
+  const colon = line.indexOf(":", end);
+  if (end < 0 || colon < 0) return null;
+  const text = line.slice(colon + 1).replace(/\r$/, "");
   const isLong = text.length > MATCH_TEXT_LIMIT;
   return {
-    path: textOf(path).replace(/^\.\//, ""),
-    line: line_number,
+    path: line.slice(0, end).replace(/^\.\//, ""),
+    line: Number(line.slice(end + 1, colon)),
     text: isLong ? `${text.slice(0, MATCH_TEXT_LIMIT).replace(/[\ud800-\udbff]$/, "")}…` : text,
   };
-}
-
-function textOf(words: Words): string {
-  return words.text ?? Buffer.from(words.bytes ?? "", "base64").toString();
 }

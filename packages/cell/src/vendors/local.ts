@@ -97,6 +97,38 @@ async function findConfinement(options: LocalOptions): Promise<Confinement> {
 
 const run = promisify(execFile);
 
+/**
+ * What the person's own git and Dev obey outside the cell is theirs to write: hooks, configuration. The
+ * rest of `.git` stays writable, for commits; it is a mount of its own, so that it cannot be moved away
+ * and another put into its place. Repositories inside the workspace are not guarded.
+ */
+async function steering(workspace: string): Promise<readonly Mount[]> {
+  const [git, settings] = [join(workspace, ".git"), join(workspace, ".dev")];
+  const [config, hooks] = [join(git, "config"), join(git, "hooks")];
+  const mounts: Mount[] = [];
+  if (await isOwn(settings)) mounts.push(bound(settings, false));
+  // A link is left alone: what it leads to is outside, and read-only, or inside, and not git's own.
+  if (!(await isOwn(git)) || !(await lstat(git)).isDirectory()) return mounts;
+  mounts.push(bound(git, true));
+  if (await isOwn(config)) mounts.push(bound(config, false));
+  mounts.push((await isOwn(hooks)) ? bound(hooks, false) : { kind: "hidden", at: hooks });
+  return mounts;
+}
+
+function bound(path: string, write: boolean): Mount {
+  return { kind: "bind", source: path, at: path, write };
+}
+
+/** Whether there is something of this name, and no link to something else. */
+async function isOwn(path: string): Promise<boolean> {
+  try {
+    return !(await lstat(path)).isSymbolicLink();
+  } catch (error) {
+    if (codeOf(error) === "ENOENT" || codeOf(error) === "ENOTDIR") return false;
+    throw error;
+  }
+}
+
 async function confined(options: LocalOptions, start: Start): Promise<Result<Launch>> {
   const { directory, id, spec } = start;
   const programs = await programsOf(options);
@@ -127,6 +159,7 @@ async function confined(options: LocalOptions, start: Start): Promise<Result<Lau
       .map((path): Mount => ({ kind: "bind", source: path, at: path, write: false })),
     // The last word: working in a directory that would be hidden is what was asked for.
     { kind: "bind", source: spec.workspace, at: spec.workspace, write: true },
+    ...(await steering(spec.workspace)),
   ];
   const sandbox = sandboxArguments({
     mounts,
