@@ -41,7 +41,8 @@ export async function attend(terms: PersonTerms, driver: Party, controls: Contro
     }
     const prompt = await nextPrompt(terms);
     // Without a prompt too: what a stopped turn left behind gets its end in the ledger.
-    const given = prompt === null ? null : { text: prompt, images: [], mode: terms.scenario.mode };
+    const { mode } = terms.scenario;
+    const given = prompt === null ? null : { text: prompt, images: [], mode, firstMode: mode };
     const stop = new AbortController();
     controls.stop = stop;
     const ran = await opened.value.run(given, stop.signal);

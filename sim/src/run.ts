@@ -175,6 +175,8 @@ class Simulation {
       asker: asker(this.#scenario, steps, driver),
       onProgress: () => undefined,
       spec: async () => ok(SPEC),
+      // A simulated workspace has no links.
+      resolve: (_, path) => path,
       newCellId: () => this.#newCellId(),
       now: () => this.#schedule.nowMs,
       holder: driver.name,

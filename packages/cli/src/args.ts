@@ -139,6 +139,12 @@ export function readCommand(words: readonly string[]): Result<Command> {
   return build(name, parsed);
 }
 
+/** Whether `--json` is among words that may be bad otherwise: then a program reads what is said of them. */
+export function asksForJson(words: readonly string[]): boolean {
+  const end = words.indexOf("--");
+  return (end < 0 ? words : words.slice(0, end)).includes("--json");
+}
+
 function parseWords(words: readonly string[]) {
   return parseArgs({
     args: [...words],
@@ -186,7 +192,8 @@ const FLAG_TEXTS: Readonly<Record<Flag, readonly [string, string]>> = {
   model: ["-m PROVIDER/MODEL", "the model to use (default: `model` in the settings)"],
   mode: [
     "--mode MODE",
-    `what needs no asking (on a terminal: ask; else: edits)
+    `what needs no asking (on a terminal: ask; else: edits;
+of \`resume\`: that of the session's last turn)
 plan   only reads, and never asks
 ask    reads; and commands in a cell of its own
 edits  changes files; runs commands that something confines

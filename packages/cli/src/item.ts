@@ -69,7 +69,7 @@ function modelItems(action: Action, event: Extract<Event, { kind: "model" }>): r
   if (answer.kind === "failed") return [];
   const items: Item[] = [];
   if (answer.kind === "reply" && answer.reasoning !== "") {
-    items.push({ ...modelItem(action, "reasoning"), text: answer.reasoning });
+    items.push({ ...modelItem(action, "reasoning"), status: "completed", text: answer.reasoning });
   }
   const text = answer.kind === "reply" ? answer.text : answer.partial;
   const status = answer.kind === "reply" ? "completed" : "cancelled";

@@ -1,12 +1,12 @@
-import { never, type Outcome } from "@dev/protocol";
+import { type Event, never, type Outcome } from "@dev/protocol";
 import type { LedgerEntry, LedgerLine } from "@dev/store";
 import type { Command } from "./args.ts";
-import { EXIT, type ExitCode, exitOfFault } from "./exit.ts";
+import { EXIT, type ExitCode } from "./exit.ts";
 import { grouped } from "./figure.ts";
 import { headline, endText as howItEnded } from "./headline.ts";
 import type { Home } from "./home.ts";
-import { find } from "./run.ts";
-import { faultText, fitted, onOneLine } from "./say.ts";
+import { fallen, find } from "./run.ts";
+import { fitted, onOneLine } from "./say.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** `dev ledger`: every action of a session, with its life. */
@@ -17,10 +17,7 @@ export async function ledger(
 ): Promise<ExitCode> {
   const found = await find(command.id, home);
   const entries = found.ok ? await found.value.store.ledger(found.value.session.id) : found;
-  if (!entries.ok) {
-    terminal.complain(`dev: ${faultText(entries.fault)}\n`);
-    return exitOfFault(entries.fault);
-  }
+  if (!entries.ok) return fallen(terminal.watch(command.json), entries);
   for (const entry of entries.value) {
     terminal.print(command.json ? `${JSON.stringify(entry)}\n` : asText(entry));
   }
@@ -52,11 +49,30 @@ function two(value: number): string {
 /** Of what a line says in words, what is shown. */
 const DETAIL_LIMIT = 100;
 
-function endText({ outcome, usage, detail }: LedgerLine): string {
+/** How a line of the ledger ends, in words. */
+export function endText({ outcome, usage, detail }: LedgerLine): string {
   if (outcome !== null) return outcomeText(outcome);
-  if (usage !== null)
+  if (detail.startsWith(LATE)) return lateText(detail.slice(LATE.length));
+  // Of a model call, words are there only where it failed.
+  if (usage !== null && detail === "")
     return `${grouped(usage.inputTokens)} tokens in, ${grouped(usage.outputTokens)} out`;
-  return fitted(onOneLine(detail), DETAIL_LIMIT);
+  const words = usage === null ? detail : `failed: ${detail}`;
+  return fitted(onOneLine(words), DETAIL_LIMIT);
+}
+
+/** What begins the detail of an event that came after its turn had ended; the event follows, as JSON. */
+const LATE = "late: ";
+
+function lateText(text: string): string {
+  let event: Event;
+  try {
+    event = JSON.parse(text) as Event;
+  } catch {
+    // A long one is cut where it is kept.
+    return `${LATE}its answer, of which the ledger has the beginning`;
+  }
+  if ("outcome" in event) return LATE + outcomeText(event.outcome);
+  return `${LATE}${event.kind === "model" ? "the model's answer" : "an answer"}`;
 }
 
 function outcomeText(outcome: Outcome): string {

@@ -1,5 +1,5 @@
 import { never } from "@dev/protocol";
-import { type Command, helpText, readCommand } from "./args.ts";
+import { asksForJson, type Command, helpText, readCommand } from "./args.ts";
 import { EXIT, type ExitCode } from "./exit.ts";
 import { findHome } from "./home.ts";
 import { faultText } from "./say.ts";
@@ -8,13 +8,12 @@ import { VERSION } from "./version.ts";
 
 // A reader that went away, as `head` does, is no fault of ours to report: what it was for is over.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (isGone(error)) process.exit(EXIT.failed);
-  throw error;
+  if (!isGone(error)) terminal.complain(`dev: the output cannot be written: ${error.message}\n`);
+  process.exit(EXIT.failed);
 });
-// Progress that nobody reads any more is no reason to stop the work.
-process.stderr.on("error", (error: NodeJS.ErrnoException) => {
-  if (!isGone(error)) throw error;
-});
+// Progress that nobody reads any more is no reason to stop the work, nor is one that has no room; and
+// there is nowhere left to say so.
+process.stderr.on("error", () => {});
 
 const terminal = processTerminal(
   () => Date.now(),
@@ -23,9 +22,10 @@ const terminal = processTerminal(
 void start();
 
 async function start(): Promise<void> {
-  const command = readCommand(process.argv.slice(2));
+  const words = process.argv.slice(2);
+  const command = readCommand(words);
   if (!command.ok) {
-    terminal.complain(`dev: ${faultText(command.fault)}\n`);
+    terminal.watch(asksForJson(words)).failed(command.fault);
     process.exitCode = EXIT.usage;
     return;
   }

@@ -27,11 +27,11 @@ export async function exec(command: Exec, home: Home, terminal: Terminal): Promi
   const made = await begin(command, home, terminal);
   if (!made.ok) return fallen(watch, made);
   const { store, session, settings, prompt } = made.value;
-  const mode = command.mode ?? terminal.defaultMode(command.json);
+  const firstMode = terminal.defaultMode(command.json);
   const open = (services: Services): Promise<Result<Driver>> => Driver.begin(services, session);
   return drive(
     { store, session, open, settings, home, terminal, watch, json: command.json },
-    { text: prompt, images: [], mode },
+    { text: prompt, images: [], mode: command.mode, firstMode },
   );
 }
 
@@ -48,19 +48,23 @@ export async function resume(command: Resume, home: Home, terminal: Terminal): P
   if (!model.ok) return fallen(watch, model);
   const prompt = await readPrompt(command.prompt, terminal);
   if (!prompt.ok) return fallen(watch, prompt);
-  const missing = missingOf(session, prompt.value);
+  const missing = await missingOf(session, prompt.value, home);
   if (missing !== null) return fallen(watch, fail(missing));
-  const mode = command.mode ?? terminal.defaultMode(command.json);
+  const firstMode = terminal.defaultMode(command.json);
   const text = prompt.value ?? (endedEarly(session) ? "" : null);
   const open = (services: Services): Promise<Result<Driver>> => Driver.open(services, session.id);
   return drive(
     { store, session, open, settings: settings.value, home, terminal, watch, json: command.json },
-    text === null ? null : { text, images: [], mode },
+    text === null ? null : { text, images: [], mode: command.mode, firstMode },
   );
 }
 
 /** What stands in the way of going on with a session; null if nothing does. */
-function missingOf(session: Session, prompt: string | null): Fault | null {
+async function missingOf(
+  session: Session,
+  prompt: string | null,
+  home: Home,
+): Promise<Fault | null> {
   const { id, directory, state, holder } = session;
   if (prompt?.trim() === "") return fault("usage", "the prompt is empty");
   if (session.vendor === "local") {
@@ -69,9 +73,18 @@ function missingOf(session: Session, prompt: string | null): Fault | null {
       const mend = "the session works there: put it back, and resume";
       return { ...found.fault, mend };
     }
+  } else {
+    const { lostWorkspace } = await import("./workspace.ts");
+    const lost = lostWorkspace(session, home);
+    if (lost !== null) return lost;
   }
   // A driver that still holds it may have died before it said how the turn ended: that is said now.
-  if (prompt !== null || state !== "complete" || holder !== null) return null;
+  if (prompt !== null || holder !== null) return null;
+  if (state === "new") {
+    const mend = `give a prompt: dev resume ${id} PROMPT`;
+    return fault("usage", "the session has had no prompt yet", id, mend);
+  }
+  if (state !== "complete") return null;
   const mend = `give it another prompt: dev resume ${id} "…"`;
   return fault("usage", "the session is complete: there is nothing to go on with", id, mend);
 }
@@ -91,6 +104,10 @@ type Begun = {
 async function begin(command: Exec, home: Home, terminal: Terminal): Promise<Result<Begun>> {
   const directory = findDirectory(command.directory);
   if (!directory.ok) return directory;
+  if (command.cell !== "local" && directory.value === "/") {
+    const mend = "name a directory below it with -C";
+    return fail(fault("usage", "a whole machine cannot be copied for a cell", "/", mend));
+  }
   const settings = loadSettings(home, directory.value);
   if (!settings.ok) return settings;
   const model = command.model ?? settings.value.model;
@@ -155,6 +172,13 @@ type Drive = {
 async function drive(drive: Drive, prompt: Prompt | null): Promise<ExitCode> {
   const { store, session, settings, home, terminal, watch, json } = drive;
   const { signal, release } = terminal.interrupts();
+  let isAnnounced = false;
+  // Whoever is told of a session can go on with it: it is told once its prompt, or what it goes on
+  // with, is durable, and that is before anything else is told of it.
+  const announce = (): void => {
+    if (!isAnnounced) watch.thread(session.id);
+    isAnnounced = true;
+  };
   const world = openWorld(store, {
     home,
     settings,
@@ -162,21 +186,25 @@ async function drive(drive: Drive, prompt: Prompt | null): Promise<ExitCode> {
     vendor: session.vendor,
     signal,
     asker: terminal.asker(json),
-    onProgress: (progress) => watch.progress(progress),
+    onProgress: (progress) => {
+      announce();
+      watch.progress(progress);
+    },
     onNote: (text) => watch.note(text),
   });
   try {
     const driver = await drive.open(world.services);
     if (!driver.ok) return fallen(watch, driver);
-    watch.thread(session.id);
     let code: ExitCode;
     try {
       const end = await driver.value.run(prompt, signal);
+      const isUntouched = !end.ok && end.fault.code === "usage";
+      if (!isUntouched) announce();
       if (end.ok) watch.ended(end.value);
       if (end.ok) code = exitOfEnd(end.value);
       else {
         code = signal.aborted ? EXIT.interrupted : fallen(watch, end);
-        watch.note(`go on where it stopped: dev resume ${session.id}`);
+        if (!isUntouched) watch.note(`go on where it stopped: dev resume ${session.id}`);
       }
     } finally {
       await driver.value.close();
@@ -200,7 +228,8 @@ async function tellChanges(session: NewSession, home: Home, watch: Watch): Promi
   bring it in: dev apply ${session.id}`);
 }
 
-function fallen(watch: Watch, failed: Extract<Result<never>, { ok: false }>): ExitCode {
+/** Says what failed, and answers the exit code that says so. */
+export function fallen(watch: Watch, failed: Extract<Result<never>, { ok: false }>): ExitCode {
   watch.failed(failed.fault);
   return exitOfFault(failed.fault);
 }

@@ -1,9 +1,10 @@
 import type { Session } from "@dev/store";
 import type { Command } from "./args.ts";
-import { EXIT, type ExitCode, exitOfFault } from "./exit.ts";
+import { EXIT, type ExitCode } from "./exit.ts";
 import { momentText } from "./figure.ts";
 import type { Home } from "./home.ts";
-import { faultText, fitted, onOneLine } from "./say.ts";
+import { fallen } from "./run.ts";
+import { fitted, onOneLine } from "./say.ts";
 import type { Terminal } from "./terminal.ts";
 import { openStore } from "./world.ts";
 
@@ -17,18 +18,12 @@ export async function sessions(
   terminal: Terminal,
 ): Promise<ExitCode> {
   const store = await openStore(home);
-  if (!store.ok) {
-    terminal.complain(`dev: ${faultText(store.fault)}\n`);
-    return exitOfFault(store.fault);
-  }
+  if (!store.ok) return fallen(terminal.watch(command.json), store);
   let before: Session["id"] | undefined;
   let count = 0;
   for (;;) {
     const page = await store.value.sessions(PAGE, before);
-    if (!page.ok) {
-      terminal.complain(`dev: ${faultText(page.fault)}\n`);
-      return exitOfFault(page.fault);
-    }
+    if (!page.ok) return fallen(terminal.watch(command.json), page);
     for (const session of page.value) {
       terminal.print(command.json ? asJson(session) : asLine(session, terminal.columnCount));
     }

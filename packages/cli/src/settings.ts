@@ -1,8 +1,8 @@
-import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
 import { DEFAULT_LIMITS, type Limits } from "@dev/core";
 import { fail, fault, ok, type Result } from "@dev/protocol";
-import type { Layer, LayeredRule, Rule } from "@dev/session";
+import { globFlaw, type Layer, type LayeredRule, type Rule } from "@dev/session";
 import { parse, TomlError } from "smol-toml";
 import * as v from "valibot";
 import type { Home } from "./home.ts";
@@ -60,6 +60,13 @@ type LimitKey =
 
 const count: v.GenericSchema<number> = v.pipe(v.number(), v.integer(), v.minValue(1));
 const words: v.GenericSchema<string[]> = v.pipe(v.array(v.string()), v.minLength(1));
+const glob: v.GenericSchema<string> = v.pipe(
+  v.string(),
+  v.check(
+    (text) => globFlaw(text) === null,
+    ({ input }) => `no path can match "${input}": ${globFlaw(input)}`,
+  ),
+);
 
 /** The schema of a settings file: the published JSON Schema is made from it. */
 export const settingsSchema: v.GenericSchema<File> = v.strictObject({
@@ -78,7 +85,7 @@ export const settingsSchema: v.GenericSchema<File> = v.strictObject({
         wire: v.picklist(["openai-chat"]),
         base_url: v.pipe(
           v.string(),
-          v.regex(/^https?:\/\/[^\s?#]+$/, "a base URL begins with http:// or https://"),
+          v.regex(/^https?:\/\/[^\s?#/@]+(?:\/[^\s?#]*)?$/, ({ input }) => urlFlaw(input)),
           v.description("Such as `http://127.0.0.1:8080/v1`."),
         ),
         env_key: v.optional(
@@ -118,7 +125,7 @@ export const settingsSchema: v.GenericSchema<File> = v.strictObject({
                 v.picklist(["read", "search", "write", "patch", "exec", "git", "browse", "tool"]),
               ),
             ),
-            paths: v.optional(words),
+            paths: v.optional(v.pipe(v.array(glob), v.minLength(1))),
             argv: v.optional(words),
             reason: v.optional(v.string()),
           }),
@@ -129,30 +136,46 @@ export const settingsSchema: v.GenericSchema<File> = v.strictObject({
   local: v.optional(v.strictObject({ confine: v.optional(v.boolean()) })),
 });
 
+/** What is wrong with a base URL; what it holds is not said again, for it may be a secret. */
+function urlFlaw(url: string): string {
+  if (!/^https?:\/\//.test(url)) return "a base URL begins with http:// or https://";
+  if (/[?#]/.test(url)) return "a base URL has no `?query` and no `#fragment`";
+  if (/^https?:\/\/[^/]*@/.test(url)) {
+    return "a base URL has no user and no password: a key comes from the variable that env_key names";
+  }
+  return "a base URL is http:// or https://, a host, and a path without spaces";
+}
+
 /** What a project's own file may not say: it comes with the code, and the code may be anybody's. */
 const NOT_FOR_PROJECTS = ["providers", "local"] as const;
 
+/** How many directories are looked into for a project's files, from one of its directories up. */
+const CLIMB_LIMIT = 64;
+/** How long a settings file may be. */
+export const SETTINGS_LIMIT_BYTES: number = 1024 * 1024;
+
 /**
- * Reads the settings of a directory: the administrator's, the person's, and those of the project
- * that the directory is in. Fault `config`: what is wrong, in which file, at which key.
+ * Reads the settings of a directory: the administrator's, the person's, and those of the project that
+ * the directory is in, whose files all count, the nearest before the others. Fault `config`: what is
+ * wrong, in which file, at which key.
  */
 export function loadSettings(home: Home, directory: string): Result<Settings> {
-  const layers: { readonly layer: Layer; readonly file: File; readonly path: string }[] = [];
-  const places = [
-    { layer: "managed", path: home.managed },
-    { layer: "user", path: home.config },
-    { layer: "project", path: projectFile(directory) },
-  ] as const;
-  for (const { layer, path } of places) {
-    if (path === null) continue;
-    const file = readSettings(path, layer);
-    if (!file.ok) return file;
-    if (file.value !== null) layers.push({ layer, file: file.value, path });
-  }
+  const places: readonly Place[] = [
+    { layer: "managed", path: home.managed, below: "" },
+    { layer: "user", path: home.config, below: "" },
+    ...projectPlaces(directory),
+  ];
   let settings = NO_SETTINGS;
-  for (const { layer, file, path } of layers) settings = merged(settings, layer, file, path);
+  for (const place of places) {
+    const file = readSettings(place);
+    if (!file.ok) return file;
+    if (file.value !== null) settings = merged(settings, place, file.value);
+  }
   return ok(settings);
 }
+
+/** Where a file of settings may be, and where the workspace lies below what its paths start from. */
+type Place = { readonly layer: Layer; readonly path: string; readonly below: string };
 
 const NO_SETTINGS: Settings = {
   model: null,
@@ -166,7 +189,8 @@ const NO_SETTINGS: Settings = {
 };
 
 /** Lays a file over the settings below it. A limit is only ever narrowed: by a project, from the default. */
-function merged(below: Settings, layer: Layer, file: File, path: string): Settings {
+function merged(below: Settings, place: Place, file: File): Settings {
+  const { layer, path } = place;
   const limits: { -readonly [K in keyof Limits]?: Limits[K] } = { ...below.limits };
   const { model_silence_seconds: silence, ...given } = file.limits ?? {};
   for (const [key, value] of Object.entries(given)) {
@@ -175,7 +199,7 @@ function merged(below: Settings, layer: Layer, file: File, path: string): Settin
     const ceiling = limits[name] ?? (layer === "project" ? DEFAULT_LIMITS[name] : 0);
     limits[name] = ceiling === 0 ? value : Math.min(value, ceiling);
   }
-  const rules = (file.policy?.rules ?? []).map((rule) => ({ ...rule, layer }) as LayeredRule);
+  const rules = (file.policy?.rules ?? []).map((rule) => layered(rule, place));
   return {
     model: file.model ?? below.model,
     effort: file.effort ?? below.effort,
@@ -189,6 +213,10 @@ function merged(below: Settings, layer: Layer, file: File, path: string): Settin
   };
 }
 
+function layered(rule: RuleFile, { layer, below }: Place): LayeredRule {
+  return { ...rule, layer, ...(below !== "" && { below }) } as LayeredRule;
+}
+
 /** Like the other limits: a file above another one's can only narrow it. */
 function silenceOf(seconds: number | undefined, belowMs: number | null): number | null {
   if (seconds === undefined) return belowMs;
@@ -196,39 +224,76 @@ function silenceOf(seconds: number | undefined, belowMs: number | null): number 
   return belowMs === null ? ms : Math.min(ms, belowMs);
 }
 
-/** The nearest project's file, from the directory up to the root of its repository. */
-function projectFile(directory: string): string | null {
-  let at = directory;
-  for (;;) {
-    const path = join(at, ".dev", "config.toml");
-    if (readText(path) !== null) return path;
-    const above = dirname(at);
-    if (above === at || readText(join(at, ".git", "HEAD")) !== null) return null;
-    at = above;
+/**
+ * The project's files, farthest first: from the root of the directory's repository down to it. Outside
+ * a repository the directory's own alone, as what lies above belongs to nobody in particular.
+ */
+function projectPlaces(directory: string): readonly Place[] {
+  const climbed: string[] = [];
+  for (let at = directory; climbed.length < CLIMB_LIMIT; at = dirname(at)) {
+    climbed.unshift(at);
+    if (isRoot(at)) return climbed.map((from) => projectPlace(from, directory));
+    if (dirname(at) === at) break;
+  }
+  return [projectPlace(directory, directory)];
+}
+
+function projectPlace(from: string, directory: string): Place {
+  const path = join(from, ".dev", "config.toml");
+  return { layer: "project", path, below: relative(from, directory) };
+}
+
+/** Whether a repository begins here: in a worktree or a submodule, `.git` is a file. */
+function isRoot(directory: string): boolean {
+  try {
+    lstatSync(join(directory, ".git"));
+    return true;
+  } catch (error) {
+    if (errnoOf(error) === null) throw error;
+    return false;
   }
 }
 
-function readText(path: string): string | null {
+function errnoOf(error: unknown): string | null {
+  return error instanceof Error && "code" in error ? String(error.code) : null;
+}
+
+/** The text of a file; null if there is none. A repository may be anybody's, and so what stands here. */
+function readText(path: string): Result<string | null> {
+  let descriptor: number | null = null;
   try {
-    return readFileSync(path, "utf8");
+    // A FIFO must not make us wait for a writer.
+    descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+    if (!fstatSync(descriptor).isFile()) return wrong(path, "it is not a regular file");
+    return readWhole(descriptor, path);
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : "";
-    if (code === "ENOENT" || code === "ENOTDIR") return null;
-    throw error;
+    const code = errnoOf(error);
+    if (code === "ENOENT" || code === "ENOTDIR") return ok(null);
+    if (code === null || !(error instanceof Error)) throw error;
+    return wrong(path, `it cannot be read: ${error.message}`);
+  } finally {
+    if (descriptor !== null) closeSync(descriptor);
   }
 }
 
-function readSettings(path: string, layer: Layer): Result<File | null> {
-  let text: string | null;
-  try {
-    text = readText(path);
-  } catch (error) {
-    return wrong(path, `it cannot be read: ${error instanceof Error ? error.message : error}`);
+function readWhole(descriptor: number, path: string): Result<string> {
+  const buffer = Buffer.alloc(SETTINGS_LIMIT_BYTES + 1);
+  let length = 0;
+  while (length < buffer.length) {
+    const count = readSync(descriptor, buffer, length, buffer.length - length, null);
+    if (count === 0) return ok(buffer.toString("utf8", 0, length));
+    length += count;
   }
-  if (text === null) return ok(null);
+  return wrong(path, `it is longer than ${SETTINGS_LIMIT_BYTES} bytes`);
+}
+
+function readSettings({ path, layer }: Place): Result<File | null> {
+  const text = readText(path);
+  if (!text.ok) return text;
+  if (text.value === null) return ok(null);
   let value: unknown;
   try {
-    value = parse(text);
+    value = parse(text.value);
   } catch (error) {
     if (!(error instanceof TomlError)) throw error;
     const said = error.message.split("\n")[0]?.replace(/^Invalid TOML document: /, "");
@@ -238,9 +303,19 @@ function readSettings(path: string, layer: Layer): Result<File | null> {
     const denied = deniedToProjects(value);
     if (denied !== null) return wrong(path, denied);
   }
+  const unusable = unusableProvider(value);
+  if (unusable !== null) return wrong(path, unusable);
   const read = v.safeParse(settingsSchema, value);
   if (read.success) return ok(read.output);
   return wrong(path, read.issues.map(said).join("; "));
+}
+
+/** Names that every object has, or that would change what it is: they are no provider's. */
+function unusableProvider(value: unknown): string | null {
+  const { providers } = value as Partial<Record<string, unknown>>;
+  if (typeof providers !== "object" || providers === null) return null;
+  const name = Object.keys(providers).find((key) => key === "__proto__" || key in {});
+  return name === undefined ? null : `providers.${name}: a provider cannot have this name`;
 }
 
 function deniedToProjects(value: unknown): string | null {

@@ -17,6 +17,8 @@ export interface Watch {
 export function jsonWatch(print: (line: string) => void): Watch {
   const say = (object: unknown): void => print(`${JSON.stringify(object)}\n`);
   const begun = new Set<string>();
+  /** What a model is saying, with as much of its text as has come. */
+  const streamed = new Map<string, Item & { readonly text: string }>();
   /** What was said, by the model actions of this process: an `emit` of these says nothing new. */
   const said = new Set<string>();
   /** Why the model's last answer was none. */
@@ -26,11 +28,23 @@ export function jsonWatch(print: (line: string) => void): Watch {
     begun.add(item.id);
     say({ type: "item.started", item: { ...item, status: "in_progress" } });
   };
+  /** Ends what a model was saying and has not said to its end. */
+  const cutOff = (status: "failed" | "cancelled" | "completed"): void => {
+    for (const item of streamed.values())
+      say({ type: "item.completed", item: { ...item, status } });
+    streamed.clear();
+  };
   return {
     thread: (id) => say({ type: "thread.started", thread_id: id }),
-    failed: (fault) => say({ type: "error", ...errorOf(fault) }),
+    failed: (fault) => {
+      cutOff("failed");
+      say({ type: "error", ...errorOf(fault) });
+    },
     note: () => {},
-    ended: (end) => say(endOf(end, failure)),
+    ended: (end) => {
+      cutOff("cancelled");
+      say(endOf(end, failure));
+    },
     progress: (progress) => {
       switch (progress.kind) {
         case "turn_started":
@@ -43,8 +57,10 @@ export function jsonWatch(print: (line: string) => void): Watch {
         case "delta": {
           const type = progress.delta.kind === "text" ? "agent_message" : "reasoning";
           const item = modelItem(progress.action, type);
+          const { text } = progress.delta;
           begin(item);
-          return say({ type: "item.updated", item: { ...item, delta: progress.delta.text } });
+          streamed.set(item.id, { ...item, text: (streamed.get(item.id)?.text ?? "") + text });
+          return say({ type: "item.updated", item: { ...item, delta: text } });
         }
         case "output": {
           const item = itemOf(progress.action);
@@ -56,8 +72,10 @@ export function jsonWatch(print: (line: string) => void): Watch {
           for (const item of itemsEnded(progress.action, progress.event)) {
             begin(stripped(item));
             if (item.type === "agent_message") said.add(String(item.text));
+            streamed.delete(item.id);
             say({ type: "item.completed", item });
           }
+          if (progress.event.kind === "model") cutOff(ENDS[progress.event.answer.kind]);
           return;
         case "said": {
           if (said.delete(progress.text)) return;
@@ -73,6 +91,9 @@ export function jsonWatch(print: (line: string) => void): Watch {
     },
   };
 }
+
+/** What is left of what was streamed once there is an answer, by the answer. */
+const ENDS = { reply: "completed", failed: "failed", cancelled: "cancelled" } as const;
 
 /** What an item was when it began: for one that was refused before it did. */
 function stripped(item: Item): Item {

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { fail, fault, ok, type Result } from "@dev/protocol";
+import { type Fault, fail, fault, ok, type Result } from "@dev/protocol";
 import type { Session } from "@dev/store";
 import {
   applyChanges,
@@ -14,11 +14,12 @@ import {
   writeManifest,
 } from "@dev/workspace";
 import type { Command } from "./args.ts";
-import { EXIT, type ExitCode, exitOfFault } from "./exit.ts";
+import { EXIT, type ExitCode } from "./exit.ts";
 import { countText, sizeText } from "./figure.ts";
+import { holderName, isHolderAlive } from "./holder.ts";
 import type { Home } from "./home.ts";
-import { find } from "./run.ts";
-import { faultText, onOneLine } from "./say.ts";
+import { fallen, find } from "./run.ts";
+import { onOneLine } from "./say.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** A session's own workspace: the copy, and what it was when it was taken. */
@@ -27,6 +28,8 @@ type Place = {
   readonly tree: string;
   readonly text: string;
   readonly manifest: string;
+  /** What applies have brought: kept beside, and not in the manifest, which stays as it is. */
+  readonly applied: string;
 };
 
 function placeOf(home: Home, session: string): Place {
@@ -36,7 +39,17 @@ function placeOf(home: Home, session: string): Place {
     tree: join(root, "tree"),
     text: join(root, "base.text"),
     manifest: join(root, "manifest.json"),
+    applied: join(root, "applied.json"),
   };
+}
+
+/** The fault of a session whose own workspace was there and is no more; null where none is missing. */
+export function lostWorkspace(session: Session, home: Home): Fault | null {
+  const { tree } = placeOf(home, session.id);
+  // A cell is remembered only once there is a workspace for it.
+  if (session.vendor === "local" || session.cell === null || existsSync(tree)) return null;
+  const mend = 'what it had not applied is lost with it; begin a new session: dev exec "…"';
+  return fault("gone", "the session's own copy of the directory is gone", tree, mend);
 }
 
 /** How often the progress of a copy is told, in files. */
@@ -59,6 +72,8 @@ export async function prepareWorkspace(
 ): Promise<Result<string>> {
   const place = placeOf(home, session.id);
   if (existsSync(place.tree)) return ok(place.tree);
+  const lost = lostWorkspace(session, home);
+  if (lost !== null) return fail(lost);
   const aside = placeOf(home, `${session.id}.new`);
   rmSync(aside.root, { recursive: true, force: true });
   mkdirSync(aside.root, { recursive: true, mode: 0o700 });
@@ -115,7 +130,7 @@ type Look = {
   readonly found: readonly TreeChange[];
 };
 
-/** What a session changed in its own workspace. Fault `usage`: it has none. */
+/** What a session changed in its own workspace. Faults: `usage`, it has none; `gone`, it had one. */
 async function look(id: string, home: Home): Promise<Result<Look>> {
   const opened = await find(id, home);
   if (!opened.ok) return opened;
@@ -126,6 +141,8 @@ async function look(id: string, home: Home): Promise<Result<Look>> {
     const mend = "it worked in your directory, in place: see `git diff` there";
     return fail(fault("usage", "the session has no workspace of its own", session.id, mend));
   }
+  const lost = lostWorkspace(session, home);
+  if (lost !== null) return fail(lost);
   if (!existsSync(place.tree)) {
     return fail(
       fault("usage", "the session has changed nothing: it never used its cell", session.id),
@@ -146,7 +163,7 @@ export async function diff(
   terminal: Terminal,
 ): Promise<ExitCode> {
   const looked = await look(command.id, home);
-  if (!looked.ok) return refuse(looked, terminal);
+  if (!looked.ok) return fallen(terminal.watch(command.json), looked);
   const { found, base, place } = looked.value;
   if (command.json) {
     for (const { kind, path } of found) terminal.print(`${JSON.stringify({ kind, path })}\n`);
@@ -154,7 +171,7 @@ export async function diff(
   }
   const shown = found.filter(({ path }) => !isInGit(path));
   const text = await unifiedDiff(shown, base, place.tree);
-  if (!text.ok) return refuse(text, terminal);
+  if (!text.ok) return fallen(terminal.watch(command.json), text);
   terminal.print(text.value);
   if (found.length === 0) terminal.complain("dev: nothing has changed\n");
   const left = found.length - shown.length;
@@ -169,11 +186,18 @@ export async function apply(
   terminal: Terminal,
 ): Promise<ExitCode> {
   const looked = await look(command.id, home);
-  if (!looked.ok) return refuse(looked, terminal);
-  const { found, place, session } = looked.value;
-  const applied = await applyChanges(found, place.tree, session.directory);
-  if (!applied.ok) return refuse(applied, terminal);
-  const { written, held, kept, skipped } = applied.value;
+  if (!looked.ok) return fallen(terminal.watch(command.json), looked);
+  const { found, base, place, session } = looked.value;
+  const applied = await applyChanges(found, {
+    base: base.manifest,
+    tree: place.tree,
+    target: session.directory,
+    record: place.applied,
+    holder: holderName(),
+    isAlive: isHolderAlive,
+  });
+  if (!applied.ok) return fallen(terminal.watch(command.json), applied);
+  const { written, held, indexes, kept, skipped } = applied.value;
   if (command.json) {
     terminal.print(`${JSON.stringify(applied.value)}\n`);
     return EXIT.complete;
@@ -189,13 +213,9 @@ export async function apply(
     written.length === 0 ? "nothing to apply" : `${countText(shown.length, "file")} applied`;
   terminal.complain(`${what}${besides}\n`);
   list(held, "left out: it steers what your own git does");
+  list(indexes, "left out: your own git has written it since; `git reset` makes it fit the commit");
   list(kept, "left: it holds something that the session did not have");
   list(skipped, "left out: it is no file");
   if (held.length + kept.length > 0) terminal.complain(`the session's copy is ${place.tree}\n`);
   return EXIT.complete;
-}
-
-function refuse(failed: Extract<Result<never>, { ok: false }>, terminal: Terminal): ExitCode {
-  terminal.complain(`dev: ${faultText(failed.fault)}\n`);
-  return exitOfFault(failed.fault);
 }

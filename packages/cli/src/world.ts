@@ -5,7 +5,7 @@ import type { CellSpec, Vendor, VendorOptions } from "@dev/cell";
 import { openCore } from "@dev/host";
 import { openRouter, type Provider, ROUTER_LIMITS, type RouterLimits } from "@dev/model";
 import { cellId, fail, fault, ok, type Result } from "@dev/protocol";
-import type { Asker, Progress, Services } from "@dev/session";
+import { type Asker, type Progress, resolvePath, type Services } from "@dev/session";
 import { openSqlite, type Session, type Store } from "@dev/store";
 import { holderName, isHolderAlive } from "./holder.ts";
 import { type Home, makeDirectory } from "./home.ts";
@@ -58,6 +58,7 @@ export function openWorld(store: Store, options: WorldOptions): World {
     asker,
     onProgress,
     spec: (session) => specOf(session, options),
+    resolve: resolvePath,
     newCellId: () => cellId(terminal.nowMs(), randomBytes(terminal)),
     now: () => terminal.nowMs(),
     holder: holderName(),

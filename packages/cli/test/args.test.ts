@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { COMMANDS, helpText, readCommand } from "../src/args.ts";
+import { asksForJson, COMMANDS, helpText, readCommand } from "../src/args.ts";
 
 function command(...words: string[]) {
   const read = readCommand(words);
@@ -26,6 +26,11 @@ test("flags stand before or after the prompt, and `--` ends them", () => {
   expect(command("exec", "go", ...whole)).toMatchObject({ ...expected, prompt: "go" });
   expect(command("exec", "--", "--json")).toMatchObject({ json: false, prompt: "--json" });
   expect(command("exec", "-")).toMatchObject({ prompt: "-" });
+});
+
+test("a program that reads JSON is known by its flag, and not by a prompt of that name", () => {
+  expect(asksForJson(["ledger", "--verbose", "--json"])).toBe(true);
+  expect(asksForJson(["exec", "--verbose", "--", "--json"])).toBe(false);
 });
 
 test("resume takes an id and perhaps a prompt", () => {

@@ -1,10 +1,24 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { toJsonSchema } from "@valibot/to-json-schema";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { findHome, type Home } from "../src/home.ts";
-import { loadSettings, type Settings, settingsSchema } from "../src/settings.ts";
+import {
+  loadSettings,
+  SETTINGS_LIMIT_BYTES,
+  type Settings,
+  settingsSchema,
+} from "../src/settings.ts";
 
 let root: string;
 let home: Home;
@@ -22,7 +36,10 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 const user = (text: string): void => writeFileSync(home.config, text);
 const managed = (text: string): void => writeFileSync(home.managed, text);
-const projects = (text: string): void => writeFileSync(join(project(), ".dev/config.toml"), text);
+const projects = (text: string, below = "."): void => {
+  mkdirSync(join(project(), below, ".dev"), { recursive: true });
+  writeFileSync(join(project(), below, ".dev/config.toml"), text);
+};
 
 function settings(directory = project()): Settings {
   const loaded = loadSettings(home, directory);
@@ -54,6 +71,15 @@ test.each([
   ["[providers.x]\nwire = 'openai-chat'", "providers.x.base_url: "],
   ["[providers.x]\nwire = 'openai-chat'\nbase_url = 'ftp://a'", "http://"],
   [`${PROVIDER}env_key = "sk-abc-123"`, "not the key itself"],
+  [
+    "[providers.x]\nwire = 'openai-chat'\nbase_url = 'http://me:pw@a/v1'",
+    "no user and no password",
+  ],
+  ["[providers.x]\nwire = 'openai-chat'\nbase_url = 'http://a/v1?key=b'", "no `?query`"],
+  ["[providers.__proto__]\nwire = 'openai-chat'\nbase_url = 'http://a'", "providers.__proto__: "],
+  ["[providers.constructor]\nwire = 'openai-chat'", "providers.constructor: "],
+  ["[[policy.rules]]\ndecision = 'deny'\npaths = ['[']", 'no path can match "["'],
+  ["[[policy.rules]]\ndecision = 'deny'\npaths = ['a', '/etc/**']", "no `/` in front"],
   ["model = ", "line 1, column "],
   ["[limits]\nmodel_calls_per_turn = 0", "limits.model_calls_per_turn: "],
 ])("settings that say %j are refused with what is wrong", (text, said) => {
@@ -77,12 +103,82 @@ test("a project may not name providers, base URLs or keys, nor take confinement 
 test("a project may ask and deny, and not allow", () => {
   projects("[[policy.rules]]\ndecision = 'deny'\nops = ['exec']");
   expect(settings(join(project(), "src")).rules).toEqual([
-    { decision: "deny", ops: ["exec"], layer: "project" },
+    { decision: "deny", ops: ["exec"], layer: "project", below: "src" },
   ]);
   projects("[[policy.rules]]\ndecision = 'allow'");
   const loaded = loadSettings(home, project());
   expect(loaded.ok).toBe(false);
   if (!loaded.ok) expect(loaded.fault.message).toContain("not allow");
+});
+
+test("what is wrong with a base URL is said without the password that it holds", () => {
+  user("[providers.x]\nwire = 'openai-chat'\nbase_url = 'http://me:hunter2@a/v1'");
+  const loaded = loadSettings(home, project());
+  expect(JSON.stringify(loaded)).not.toContain("hunter2");
+});
+
+test("all files up to the root of the repository count, and the nearest is the first to say", () => {
+  projects("model = 'a/root'\neffort = 'low'\n[limits]\ncalls_per_reply = 3");
+  projects("model = 'a/near'\n[limits]\ncalls_per_reply = 9", "src");
+  expect(settings(join(project(), "src"))).toMatchObject({
+    model: "a/near",
+    effort: "low",
+    limits: { callsPerReply: 3 },
+    files: [join(project(), ".dev/config.toml"), join(project(), "src/.dev/config.toml")],
+  });
+  expect(settings().model).toBe("a/root");
+});
+
+test("rules of all files add up, each with the way from its directory to the workspace", () => {
+  projects("[[policy.rules]]\ndecision = 'deny'\npaths = ['src/a/secret/**']");
+  projects("[[policy.rules]]\ndecision = 'ask'\npaths = ['b/**']", "src");
+  projects("[[policy.rules]]\ndecision = 'ask'\npaths = ['c/**']", "src/a");
+  const loaded = settings(join(project(), "src/a"));
+  expect(loaded.rules.map(({ paths, below }) => [paths?.[0], below])).toEqual([
+    ["src/a/secret/**", "src/a"],
+    ["b/**", "a"],
+    ["c/**", undefined],
+  ]);
+});
+
+test("a worktree or a submodule, where .git is a file, is a root of its own", () => {
+  projects("model = 'a/outer'");
+  projects("model = 'a/inner'", "module");
+  writeFileSync(join(project(), "module/.git"), "gitdir: ../.git/modules/module\n");
+  mkdirSync(join(project(), "module/src"));
+  const inner = settings(join(project(), "module/src"));
+  expect(inner.files).toEqual([join(project(), "module/.dev/config.toml")]);
+});
+
+test("outside a repository only the directory's own file counts", () => {
+  rmSync(join(project(), ".git"), { recursive: true });
+  projects("model = 'a/above'");
+  projects("effort = 'low'", "src");
+  expect(settings(join(project(), "src"))).toMatchObject({ model: null, effort: "low" });
+  expect(settings(join(project(), ".dev")).files).toEqual([]);
+});
+
+test.each([
+  ["a FIFO", (path: string) => execFileSync("mkfifo", [path]), "not a regular file"],
+  ["an endless device", (path: string) => symlinkSync("/dev/zero", path), "not a regular file"],
+  ["a directory", (path: string) => mkdirSync(path), "not a regular file"],
+  ["a link to itself", (path: string) => symlinkSync(path, path), "cannot be read"],
+  [
+    "a file past the limit",
+    (path: string) => {
+      writeFileSync(path, "");
+      truncateSync(path, SETTINGS_LIMIT_BYTES + 1);
+    },
+    "longer than",
+  ],
+])("a project whose settings are %s is refused at once, and the path said", (_, make, said) => {
+  const path = join(project(), ".dev/config.toml");
+  make(path);
+  const loaded = loadSettings(home, project());
+  expect(loaded.ok).toBe(false);
+  if (loaded.ok) return;
+  expect(loaded.fault).toMatchObject({ code: "config", subject: path });
+  expect(loaded.fault.message).toContain(said);
 });
 
 test("an administrator's provider is not replaced, and their denial stays among the rules", () => {

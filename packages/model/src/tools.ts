@@ -48,7 +48,7 @@ export function parseCall(name: string, text: string): CallOp {
   const invalid = (reason: string): CallOp => ({ kind: "invalid", name, reason, arguments: text });
   const tool = toolNamed(name);
   if (tool === undefined) {
-    const known = TOOLS.map((each) => each.name).join(", ");
+    const known = OFFERED_TOOLS.join(", ");
     return invalid(
       `there is no tool named ${JSON.stringify(name.slice(0, 64))}; there are ${known}`,
     );

@@ -198,3 +198,9 @@ test("every tool but spawn is offered, each with a schema of its arguments", () 
     expect(spec.description.length).toBeGreaterThan(40);
   }
 });
+
+test("a model that calls a tool there is not is told of those that it is offered, and no other", () => {
+  const call = parseCall("shell", "{}");
+  const reason = call.kind === "invalid" ? call.reason : "";
+  expect(reason).toMatch(new RegExp(`; there are ${OFFERED_TOOLS.join(", ")}$`));
+});

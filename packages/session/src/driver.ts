@@ -21,7 +21,9 @@ import { sound } from "./sound.ts";
 export type Prompt = {
   readonly text: string;
   readonly images: readonly Image[];
-  readonly mode: Mode;
+  /** Null: that of the session's last turn, and `firstMode` where it has had none. */
+  readonly mode: Mode | null;
+  readonly firstMode: Mode;
 };
 
 /**
@@ -128,8 +130,10 @@ export class Driver {
       const resumed = await this.#resume();
       if (!resumed.ok) return resumed;
       if (prompt !== null && !signal.aborted) {
-        const { text, images, mode } = prompt;
-        const id = turnId(Math.max(0, ...this.#modes.keys()) + 1);
+        const { text, images } = prompt;
+        const last = Math.max(0, ...this.#modes.keys());
+        const mode = prompt.mode ?? this.#modes.get(turnId(last)) ?? prompt.firstMode;
+        const id = turnId(last + 1);
         this.#deliver({ kind: "turn", id, prompt: text, images, mode });
         const pumped = await this.#pump();
         if (!pumped.ok) return pumped;
@@ -139,9 +143,8 @@ export class Driver {
     }
     const end = this.#ends.at(-1) ?? (prompt === null ? this.#recovered.last : null);
     if (end !== null) return ok(end);
-    return fail(
-      fault("usage", "the session has nothing to go on with", this.session, "give a prompt"),
-    );
+    const mend = `give a prompt: dev resume ${this.session} PROMPT`;
+    return fail(fault("usage", "the session has had no prompt yet", this.session, mend));
   }
 
   /** Gives the session and its cell back. */

@@ -20,12 +20,18 @@ export type LeaseTerms = {
 export class Lease {
   readonly #terms: LeaseTerms;
   #cell: CellId | null;
+  #workspace: string | null = null;
   #link: Link | null = null;
   #pending: Promise<Result<Link>> | null = null;
 
   constructor(terms: LeaseTerms, cell: CellId | null) {
     this.#terms = terms;
     this.#cell = cell;
+  }
+
+  /** The directory on this machine that the cell works in; null before the first link. */
+  get workspace(): string | null {
+    return this.#workspace;
   }
 
   /** The live link, acquired if there is none. Two callers share one acquisition. */
@@ -54,6 +60,7 @@ export class Lease {
   async #acquire(): Promise<Result<Link>> {
     const spec = await this.#terms.spec();
     if (!spec.ok) return spec;
+    this.#workspace = spec.value.workspace;
     if (this.#cell !== null) {
       const again = await this.#observe(this.#cell, spec.value, "get");
       if (again.ok || again.fault.code !== "gone") return again;

@@ -1,10 +1,18 @@
 import type { Link } from "@dev/cell";
-import type { Action, ActionId, Event, Fault, Outcome, Result, TurnId } from "@dev/protocol";
+import type { Action, ActionId, Event, Fault, Mode, Outcome, Result, TurnId } from "@dev/protocol";
 import { type EffectOp, effectFamily, isEffect } from "@dev/protocol";
 import type { Claim, Dispatch } from "@dev/store";
 import type { Conversations } from "./conversation.ts";
 import type { Lease } from "./lease.ts";
-import { covers, decide, type Likeness, likeness, type Verdict } from "./policy.ts";
+import {
+  covers,
+  decide,
+  type Likeness,
+  likeness,
+  pathOf,
+  type Verdict,
+  visible,
+} from "./policy.ts";
 import type { OpenAction, Standing } from "./recovery.ts";
 import type { Services } from "./services.ts";
 
@@ -13,7 +21,7 @@ export type PerformerTerms = {
   readonly claim: Claim;
   readonly lease: Lease;
   readonly conversations: Conversations;
-  readonly modeOf: (turn: TurnId) => Parameters<typeof decide>[1];
+  readonly modeOf: (turn: TurnId) => Mode;
   readonly onEvent: (event: Event) => void;
   /** An action's turn has ended, and there will be no answer to it. */
   readonly onDropped: (given: OpenAction) => void;
@@ -67,10 +75,10 @@ export class Performer {
     }
     const effects = batch.filter(({ action }) => isEffect(action.op));
     for (const { action, standing } of batch) {
-      if (action.op.kind === "model") this.#task(() => this.#ask(action, standing));
-      if (action.op.kind === "question") this.#task(() => this.#question(action, standing));
+      if (action.op.kind === "model") void this.#task(() => this.#ask(action, standing));
+      if (action.op.kind === "question") void this.#task(() => this.#question(action, standing));
     }
-    if (effects.length > 0) this.#task(() => this.#effects(effects));
+    if (effects.length > 0) void this.#task(() => this.#effects(effects));
   }
 
   /** Takes an action off the list, since its event has arrived. */
@@ -119,9 +127,10 @@ export class Performer {
     for (const { controller } of this.#inFlight.values()) controller.abort();
   }
 
-  #task(run: () => Promise<void>): void {
+  /** Runs a task on the side; what it answers with never rejects. */
+  #task(run: () => Promise<void>): Promise<void> {
     this.#taskCount += 1;
-    void run()
+    return run()
       .catch((error: unknown) => {
         this.#trouble(error instanceof Error ? error : new Error(String(error)));
       })
@@ -205,7 +214,8 @@ export class Performer {
 
   /**
    * Effects of one batch, in its order: one dispatch for all that need no question. What comes after a
-   * question waits for its answer, since it may build on what is asked about.
+   * question waits for its answer, since it may build on what is asked about; and a path after a command
+   * waits for the command's end, since a link that it leaves behind decides what the path means.
    */
   async #effects(batch: readonly OpenAction[]): Promise<void> {
     const linked = await this.#terms.lease.link();
@@ -215,10 +225,19 @@ export class Performer {
     }
     const link = linked.value;
     const allowed: Action[] = [];
+    const commands: Promise<void>[] = [];
+    const launch = async (): Promise<void> => {
+      commands.push(...(await this.#launch(allowed.splice(0), link)));
+    };
     for (const { action, standing } of batch) {
       if (standing.kind === "dispatched") {
-        this.#task(() => this.#perform(action, link, standing.spool, 0));
+        const task = this.#task(() => this.#perform(action, link, standing.spool, 0));
+        if (isCommand(action)) commands.push(task);
         continue;
+      }
+      if (pathOf(action.op as EffectOp) !== null) {
+        if (allowed.some(isCommand)) await launch();
+        await Promise.all(commands.splice(0));
       }
       // Its turn was stopped while the cell was made ready: nobody is to be asked about it.
       if (this.#signal(action).aborted) {
@@ -226,10 +245,10 @@ export class Performer {
         continue;
       }
       const verdict = this.#judge(action, link);
-      if (verdict.kind === "ask") await this.#launch(allowed.splice(0), link);
+      if (verdict.kind === "ask") await launch();
       if (await this.#isAllowed(action, verdict)) allowed.push(action);
     }
-    await this.#launch(allowed, link);
+    await launch();
   }
 
   /** What policy says here and now: with what a person has permitted, and with who can be asked. */
@@ -239,12 +258,22 @@ export class Performer {
       return { kind: "deny", rule: "no performer", reason: `nothing here performs ${op.kind}` };
     }
     const { services, modeOf } = this.#terms;
-    const verdict = decide(op, modeOf(action.turn), link.boundary, services.rules);
+    const real = this.#real(action);
+    const verdict = decide(op, real, modeOf(action.turn), link.boundary, services.rules);
     if (verdict.kind !== "ask") return verdict;
     const { rule, reason } = verdict;
-    if (this.#permits.some((permit) => covers(permit, op))) return { kind: "allow", rule };
+    if (this.#permits.some((permit) => covers(permit, op, real))) return { kind: "allow", rule };
     if (services.asker !== null) return verdict;
     return { kind: "deny", rule, reason: `${reason}; ${UNATTENDED}` };
+  }
+
+  /** What an action's path names behind the workspace's links; null when it has none. */
+  #real(action: Action): string | null {
+    const { lease, services } = this.#terms;
+    const path = pathOf(action.op as EffectOp);
+    if (path === null) return null;
+    if (lease.workspace === null) throw new Error("a cell is linked before its workspace is known");
+    return services.resolve(lease.workspace, path);
   }
 
   /** Whether an action may go; what may not is refused here, and what is to be asked about is asked. */
@@ -256,6 +285,8 @@ export class Performer {
       return false;
     }
     const signal = this.#signal(action);
+    // As it is while it is asked about: a link that changes meanwhile is not what was permitted.
+    const alike = likeness(action.op as EffectOp, this.#real(action));
     const permit = await this.#terms.services.asker?.permit(action, reason, signal);
     if (signal.aborted) {
       this.#drop({ action, standing: MINTED });
@@ -267,7 +298,7 @@ export class Performer {
       this.#refuse(action, rule, said);
       return false;
     }
-    if (permit.kind === "session") this.#permits.push(likeness(action.op as EffectOp));
+    if (permit.kind === "session") this.#permits.push(alike);
     return true;
   }
 
@@ -279,20 +310,27 @@ export class Performer {
     this.#deliver({ kind: effectFamily(action.op as EffectOp), id: action.id, outcome });
   }
 
-  async #launch(actions: readonly Action[], link: Link): Promise<void> {
+  /** Dispatches actions and begins them; the tasks of those that are commands. */
+  async #launch(actions: readonly Action[], link: Link): Promise<readonly Promise<void>[]> {
     const going: Action[] = [];
     for (const action of actions) {
       if (this.#signal(action).aborted) this.#drop({ action, standing: MINTED });
       else going.push(action);
     }
-    if (going.length === 0) return;
+    if (going.length === 0) return [];
+    const commands: Promise<void>[] = [];
     const written = await this.#dispatch(
       going.map(({ id }) => ({ id, attempt: 1, spool: link.spool })),
     );
     for (const action of going) {
-      if (written.ok) this.#task(() => this.#perform(action, link, link.spool, 0));
-      else this.#abandon({ action, standing: MINTED }, written.fault);
+      if (!written.ok) {
+        this.#abandon({ action, standing: MINTED }, written.fault);
+        continue;
+      }
+      const task = this.#task(() => this.#perform(action, link, link.spool, 0));
+      if (isCommand(action)) commands.push(task);
     }
+    return commands;
   }
 
   /** Performs an effect that was dispatched under this spool: another one cannot be asked about it. */
@@ -310,7 +348,7 @@ export class Performer {
       (stream, text) => onProgress({ kind: "output", action, stream, text }),
       this.#signal(action),
     );
-    if (performed.ok) return this.#deliver(performed.value);
+    if (performed.ok) return this.#deliver(visible(performed.value, this.#terms.services.rules));
     this.#terms.lease.lost(link);
     if (this.#stopped) return;
     if (performed.fault.code !== "link_lost" || relinks >= RELINK_LIMIT) {
@@ -320,6 +358,10 @@ export class Performer {
     if (!next.ok) return this.#abandon({ action, standing }, next.fault);
     return this.#perform(action, next.value, spool, relinks + 1);
   }
+}
+
+function isCommand({ op }: Action): boolean {
+  return op.kind === "exec" || op.kind === "git";
 }
 
 const MINTED: Standing = { kind: "minted" };

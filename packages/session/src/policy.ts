@@ -1,7 +1,8 @@
 import type { Boundary } from "@dev/cell";
-import type { EffectOp, Mode, Variable } from "@dev/protocol";
+import type { EffectEvent, EffectOp, Mode, Variable } from "@dev/protocol";
 import { never } from "@dev/protocol";
 import picomatch from "picomatch";
+import { argvOf, runsGit, spellings } from "./argv.ts";
 
 /** What policy says of an action, with the rule that said it. */
 export type Verdict =
@@ -12,7 +13,10 @@ export type Verdict =
 /** A rule of the settings. Every field that is given must match; a rule without any matches all. */
 export type Rule = {
   readonly decision: "allow" | "ask" | "deny";
-  /** Kinds of op: `read`, `search`, `write`, `patch`, `exec`, `git`, `browse`, `tool`. */
+  /**
+   * Kinds of op: `read`, `search`, `write`, `patch`, `exec`, `git`, `browse`, `tool`. To a rule that
+   * asks or denies, git is a command like others, whichever of the two ops runs it.
+   */
   readonly ops?: readonly EffectOp["kind"][];
   /** Globs on the path of a file op, below the workspace. */
   readonly paths?: readonly string[];
@@ -24,22 +28,28 @@ export type Rule = {
 /** Where a rule was written. A deny of any layer holds, whatever another allows. */
 export type Layer = "managed" | "project" | "user" | "session";
 
-export type LayeredRule = Rule & { readonly layer: Layer };
+export type LayeredRule = Rule & {
+  readonly layer: Layer;
+  /** Where the workspace lies below the directory that `paths` start from; absent, it is that one. */
+  readonly below?: string;
+};
 
 /**
- * Decides on an action before it is dispatched, on its typed fields alone. Deny beats ask beats allow;
- * where no rule matches, the mode decides, and it asks about commands only where no cell confines them.
+ * Decides on an action before it is dispatched, on its typed fields alone; `real` is the op's path with
+ * the workspace's symbolic links resolved. Deny beats ask beats allow; where no rule matches, the mode
+ * decides, and it asks about commands only where no cell confines them.
  */
 export function decide(
   op: EffectOp,
+  real: string | null,
   mode: Mode,
   boundary: Boundary,
   rules: readonly LayeredRule[],
 ): Verdict {
-  const matching = rules.filter((rule) => matches(rule, op));
+  const matching = rules.filter((rule) => matches(rule, op, real));
   const denial = matching.find((rule) => rule.decision === "deny");
   if (denial !== undefined) return deny(name(denial), denial.reason ?? "a rule denies it");
-  const base = byMode(op, mode, boundary);
+  const base = byMode(op, real, mode, boundary);
   if (base.kind === "deny") return base;
   const question = matching.find((rule) => rule.decision === "ask");
   if (question !== undefined) return ask(name(question), question.reason ?? "a rule asks");
@@ -47,7 +57,7 @@ export function decide(
   return permit === undefined ? base : { kind: "allow", rule: name(permit) };
 }
 
-function byMode(op: EffectOp, mode: Mode, boundary: Boundary): Verdict {
+function byMode(op: EffectOp, real: string | null, mode: Mode, boundary: Boundary): Verdict {
   const rule = `mode ${mode}`;
   const reads = op.kind === "read" || op.kind === "search";
   if (reads || mode === "full") return { kind: "allow", rule };
@@ -57,7 +67,8 @@ function byMode(op: EffectOp, mode: Mode, boundary: Boundary): Verdict {
     case "patch":
       // The workspace of a cell is a copy: a person looks at it before any of it comes back.
       if (boundary === "cell") return { kind: "allow", rule };
-      if (guarded(op.path)) return ask("guarded path", "it steers what runs outside the cell");
+      if (guarded(op.path)) return ask("guarded path", STEERS);
+      if (guarded(real ?? "")) return ask("guarded path", `${STEERS}, as ${real}`);
       return mode === "edits" ? { kind: "allow", rule } : ask(rule, "it changes a file");
     case "exec":
     case "git":
@@ -74,6 +85,8 @@ function byMode(op: EffectOp, mode: Mode, boundary: Boundary): Verdict {
   }
 }
 
+const STEERS = "it steers what runs outside the cell";
+
 /** What git and Dev themselves obey, outside any cell. */
 function guarded(path: string): boolean {
   return path.split(/[\\/]/).some((part) => {
@@ -82,23 +95,88 @@ function guarded(path: string): boolean {
   });
 }
 
-/** Whether a rule speaks of an op. */
-export function matches(rule: Rule, op: EffectOp): boolean {
-  if (rule.ops !== undefined && !rule.ops.includes(op.kind)) return false;
-  if (rule.paths !== undefined) {
-    const path = pathOf(op);
-    if (path === null || !picomatch([...rule.paths], { dot: true })(normal(path))) return false;
+/**
+ * Whether a rule speaks of an op. One that asks or denies does if it matches any way to say the same:
+ * the path as written or as resolved, each spelling of the command. One that allows must match all.
+ */
+export function matches(
+  rule: Rule & Pick<LayeredRule, "below">,
+  op: EffectOp,
+  real: string | null,
+): boolean {
+  const allows = rule.decision === "allow";
+  const { ops, paths, argv } = rule;
+  if (ops !== undefined) {
+    const kinds: readonly EffectOp["kind"][] = !allows && runsGit(op) ? ["exec", "git"] : [op.kind];
+    if (!kinds.some((kind) => ops.includes(kind))) return false;
   }
-  if (rule.argv !== undefined) {
-    const argv = argvOf(op);
-    if (argv === null) return false;
-    return rule.argv.every((word, index) => {
-      const given = argv[index];
-      return given !== undefined && (word === "*" || word === given);
-    });
+  if (paths !== undefined) {
+    const path = pathOf(op);
+    if (path === null) return false;
+    const isMatch = picomatch([...paths], { dot: true });
+    const above = rule.below === undefined ? "" : `${rule.below}/`;
+    const places = [normal(path), normal(real ?? path, "/")];
+    const seen = places.map((place) => isMatch(`${above}${place}`.replace(/\/$/, "")));
+    if (allows ? seen.includes(false) : !seen.includes(true)) return false;
+  }
+  if (argv !== undefined) {
+    const written = argvOf(op);
+    if (written === null) return false;
+    const given = allows ? [written] : spellings(written);
+    return given.some((words) => beginsWith(words, argv));
   }
   return true;
 }
+
+function beginsWith(words: readonly string[], rule: readonly string[]): boolean {
+  return rule.every((word, index) => {
+    const given = words[index];
+    return given !== undefined && (word === "*" || word === given);
+  });
+}
+
+/**
+ * A search's answer without the files that a rule denies to read or to search: what a rule withholds
+ * must not come out by looking for it from above. Any other event stays as it is.
+ */
+export function visible(event: EffectEvent, rules: readonly LayeredRule[]): EffectEvent {
+  const { outcome } = event;
+  if (outcome.kind !== "ok" || outcome.result.kind !== "search") return event;
+  const denials = rules.filter(({ decision }) => decision === "deny");
+  const known = new Map<string, boolean>();
+  const isShown = (path: string): boolean => {
+    const shown = known.get(path) ?? !denials.some((rule) => withholds(rule, path));
+    known.set(path, shown);
+    return shown;
+  };
+  const shown = outcome.result.matches.filter(({ path }) => isShown(path));
+  return { ...event, outcome: { ...outcome, result: { ...outcome.result, matches: shown } } };
+}
+
+/** Search says real paths, since it follows no link. */
+function withholds(rule: LayeredRule, path: string): boolean {
+  const read: EffectOp = { kind: "read", path, from: 0, to: 0 };
+  const search: EffectOp = { kind: "search", path, pattern: "", glob: "", match: "text" };
+  return matches(rule, read, path) || matches(rule, search, path);
+}
+
+/** Why a glob of a rule can match no path; null if nothing shows that. */
+export function globFlaw(glob: string): string | null {
+  if (glob === "") return "it is empty";
+  if (/^\.\.?$|^!?(\/|\.\.\/)|\/\.\.?(\/|$)/.test(glob)) {
+    return "paths lie below the directory, and have no `/` in front, and no `.` or `..`";
+  }
+  if (glob.endsWith("/")) return `a directory's files are \`${glob}**\``;
+  try {
+    const { source } = picomatch.makeRe(glob, { dot: true, strictBrackets: true });
+    return source === NOTHING ? "it matches nothing" : null;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** What picomatch makes of a pattern that is none. */
+const NOTHING = "$^";
 
 /** What a person permits with one op, for a session. */
 export type Likeness =
@@ -115,9 +193,10 @@ export type Likeness =
   | { readonly kind: "other"; readonly op: EffectOp };
 
 /** What is like an op: permitting one for a session permits all that are the same in this. */
-export function likeness(op: EffectOp): Likeness {
+export function likeness(op: EffectOp, real: string | null = null): Likeness {
   if (op.kind === "write" || op.kind === "patch") {
-    return guarded(op.path) ? { kind: "file", path: normal(op.path) } : { kind: "files" };
+    const path = [real ?? "", op.path].find(guarded);
+    return path === undefined ? { kind: "files" } : { kind: "file", path: normal(path) };
   }
   const argv = argvOf(op);
   if (argv === null) return { kind: "other", op };
@@ -128,23 +207,18 @@ export function likeness(op: EffectOp): Likeness {
 }
 
 /** Whether a permit for a session covers an op. */
-export function covers(permit: Likeness, op: EffectOp): boolean {
-  return JSON.stringify(permit) === JSON.stringify(likeness(op));
+export function covers(permit: Likeness, op: EffectOp, real: string | null = null): boolean {
+  return JSON.stringify(permit) === JSON.stringify(likeness(op, real));
 }
 
-function pathOf(op: EffectOp): string | null {
+export function pathOf(op: EffectOp): string | null {
   return "path" in op ? op.path : null;
 }
 
-function argvOf(op: EffectOp): readonly string[] | null {
-  if (op.kind === "git") return ["git", ...op.argv];
-  return op.kind === "exec" ? op.argv : null;
-}
-
 /** A path as its rules see it: `.` and `..` resolved, one separator. */
-function normal(path: string): string {
+function normal(path: string, separator: string | RegExp = /[\\/]/): string {
   const parts: string[] = [];
-  for (const part of path.split(/[\\/]/)) {
+  for (const part of path.split(separator)) {
     if (part === "..") parts.pop();
     else if (part !== "" && part !== ".") parts.push(part);
   }

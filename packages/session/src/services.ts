@@ -18,6 +18,8 @@ export type Services = {
   readonly onProgress: (progress: Progress) => void;
   /** Prepares a session's workspace, or finds it prepared. */
   readonly spec: (session: SessionRow) => Promise<Result<CellSpec>>;
+  /** What a path below a workspace really names: see `resolvePath`. */
+  readonly resolve: (workspace: string, path: string) => string;
   readonly newCellId: () => CellId;
   /** Unix milliseconds. */
   readonly now: () => number;

@@ -4,7 +4,6 @@ import {
   fchmodSync,
   fsyncSync,
   mkdirSync,
-  mkdtempSync,
   openSync,
   renameSync,
   rmdirSync,
@@ -12,11 +11,14 @@ import {
   symlinkSync,
   unlinkSync,
 } from "node:fs";
-import { basename, dirname } from "node:path";
+import { dirname } from "node:path";
 import { type Fault, fail, fault, ok, type Result } from "@dev/protocol";
-import type { TreeChange } from "./change.ts";
+import { clearAsides, type Holder, makeAside } from "./aside.ts";
+import { after, type Brought, during, readBrought, withReturns, writeBrought } from "./brought.ts";
+import type { Change, TreeChange } from "./change.ts";
 import { eachChunk } from "./content.ts";
-import { type Change, conflictFault, isAsPlanned, planOf, type Step } from "./plan.ts";
+import type { Manifest } from "./manifest.ts";
+import { conflictFault, isAsPlanned, planOf, type Step } from "./plan.ts";
 import { writeAll } from "./take.ts";
 import {
   closeDir,
@@ -39,32 +41,47 @@ export type Applied = {
   readonly already: readonly string[];
   /** Not written, because they could make the person's git run a program or look elsewhere. */
   readonly held: readonly string[];
+  /** Indexes of git's, not written, because the person's git has written them since. */
+  readonly indexes: readonly string[];
   /** Directories that were to go and hold something that was not. */
   readonly kept: readonly string[];
   /** What the comparison could say nothing of. */
   readonly skipped: readonly string[];
 };
 
+/** Where changes come from and go to; `holder` names whoever brings them. */
+export type ApplyPlace = Holder & {
+  readonly base: Manifest;
+  readonly tree: string;
+  /** The directory that the base was taken from. */
+  readonly target: string;
+  /** The file that remembers what was brought, so that what is brought next can take its place. */
+  readonly record: string;
+};
+
 /**
- * Brings the changes of `tree` to `target`, the directory that its base was taken from. All places are
- * looked at first: if one is neither as the base had it nor as it is wanted, nothing is written (`changed`,
- * naming them). New content is written aside and made durable before the first place is touched; then each
- * is put in place by a rename, and deletions come last. A second time changes nothing. Nothing is read or
- * written through a symlink. Faults: `changed`, `io`; either may come midway, says so, and is mended by
- * applying again.
+ * Brings the changes of a tree to the directory that its base was taken from. All places are looked at
+ * first: if one is neither as the base had it, nor as the last apply left it, nor as it is wanted, nothing is
+ * written (`changed`, naming them). New content is written aside and made durable before the first place
+ * is touched; then each is put in place by a rename, and deletions come last. A second time changes
+ * nothing. Nothing is read or written through a symlink. What an apply of a process that is no more left
+ * aside is removed. Faults: `changed`, `io`, and of the record `corrupt`, `newer_version`; the first two
+ * may come midway, say so, and are mended by applying again.
  */
 export async function applyChanges(
   found: readonly TreeChange[],
-  tree: string,
-  target: string,
+  place: ApplyPlace,
   signal?: AbortSignal,
 ): Promise<Result<Applied>> {
-  return orFault(target, async () => {
-    const from = openTree(tree);
+  return orFault(place.target, async () => {
+    const from = openTree(place.tree);
     try {
-      const to = openTree(target);
+      const to = openTree(place.target);
       try {
-        return await apply(found, from, to, target, pacer(signal));
+        clearAsides(to, place.isAlive);
+        const brought = readBrought(place.record);
+        if (!brought.ok) return brought;
+        return await apply(found, brought.value, { ...place, from, to }, pacer(signal));
       } finally {
         closeDir(to);
       }
@@ -74,26 +91,52 @@ export async function applyChanges(
   });
 }
 
+type Opened = ApplyPlace & { readonly from: Dir; readonly to: Dir };
+
 async function apply(
   found: readonly TreeChange[],
-  from: Dir,
-  to: Dir,
-  target: string,
+  brought: Brought,
+  place: Opened,
   pace: Pace,
 ): Promise<Result<Applied>> {
-  const plan = await planOf(found, to, pace);
+  const { base, target, record, to } = place;
+  const plan = await planOf(withReturns(found, base, brought), brought, to, pace);
   if (plan.conflicts.length > 0) return fail(conflictFault(plan.conflicts, target));
-  const { steps, already, held, kept, skipped } = plan;
-  if (steps.length === 0) return ok({ written: [], already, held, kept, skipped });
+  const { steps, held, indexes, kept, skipped } = plan;
+  const changes = steps.map(({ change }) => change);
+  if (steps.length > 0) {
+    // Before the first place is touched: a crash in between leaves some as they were, and some not.
+    const remember = () => writeBrought(record, during(brought, changes));
+    const done = await bring(steps, place, pace, remember);
+    if (!done.ok) return done;
+  }
+  const stands = [...changes, ...plan.already];
+  if (stands.length > 0) {
+    const remembered = await writeBrought(record, after(brought, stands));
+    if (!remembered.ok) return remembered;
+  }
+  const written = changes.map(({ path }) => path);
+  const already = plan.already.map(({ path }) => path);
+  return ok({ written, already, held, indexes, kept, skipped });
+}
+
+async function bring(
+  steps: readonly Step[],
+  { from, to, holder }: Opened,
+  pace: Pace,
+  remember: () => Promise<Result<void>>,
+): Promise<Result<void>> {
   // In the target itself, because only there a rename is sure to be one.
-  const asideName = basename(mkdtempSync(to.at(".dev-apply-")));
+  const asideName = makeAside(to, holder);
   const aside = openDir(to, asideName);
   try {
     for (const [index, step] of steps.entries()) {
       await stage(step.change, from, aside, `${index}`, pace);
     }
+    const remembered = await remember();
+    if (!remembered.ok) return remembered;
     await commit(steps, to, aside);
-    return ok({ written: steps.map(({ change }) => change.path), already, held, kept, skipped });
+    return ok(undefined);
   } finally {
     closeDir(aside);
     rmSync(to.at(asideName), { recursive: true });

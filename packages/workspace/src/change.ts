@@ -30,6 +30,9 @@ export type TreeChange =
   /** It is there, and nothing more can be said of it. */
   | { readonly kind: "skipped"; readonly path: string; readonly why: SkippedWhy };
 
+/** A change that can be brought to another tree. */
+export type Change = Exclude<TreeChange, { readonly kind: "skipped" }>;
+
 /**
  * A file written within this time of the copy's end is read again: file systems' clocks tick coarsely,
  * so that a later write could bear the same time.
@@ -84,7 +87,7 @@ async function compare(base: Manifest, root: Dir, pace: Pace): Promise<readonly 
   const seen = new Set<string>();
   const tell = (path: string, after: TreeNode): void => {
     seen.add(path);
-    const change = changeOf(path, base.entries.get(path)?.node, after);
+    const change = differing(path, base.entries.get(path)?.node ?? null, after);
     if (change !== null) found.push(change);
   };
   const skipped = new Set<string>();
@@ -118,8 +121,14 @@ async function compare(base: Manifest, root: Dir, pace: Pace): Promise<readonly 
   return found.sort((one, other) => (one.path < other.path ? -1 : 1));
 }
 
-function changeOf(path: string, before: TreeNode | undefined, after: TreeNode): TreeChange | null {
-  if (before === undefined) return { kind: "added", path, after };
+/** The change from what stood at a path to what is to stand there, null for nothing; null for none. */
+export function differing(
+  path: string,
+  before: TreeNode | null,
+  after: TreeNode | null,
+): Change | null {
+  if (after === null) return before === null ? null : { kind: "deleted", path, before };
+  if (before === null) return { kind: "added", path, after };
   if (sameNode(before, after)) return null;
   if (before.kind !== after.kind) return { kind: "modified", path, before, after };
   if (after.kind === "symlink") return { kind: "symlink", path, before, after };
@@ -143,7 +152,8 @@ async function digestFile(fd: number, sizeBytes: number, pace: Pace): Promise<Di
   return hash.digest("hex") as Digest;
 }
 
-function isBelow(path: string, skipped: ReadonlySet<string>): boolean {
+/** Whether a path is one of these, or lies below one. */
+export function isBelow(path: string, skipped: ReadonlySet<string>): boolean {
   if (skipped.size === 0) return false;
   for (let end = path.length; end > 0; end = path.lastIndexOf("/", end - 1)) {
     if (skipped.has(path.slice(0, end))) return true;

@@ -26,6 +26,15 @@ export function isHeldBack(change: TreeChange): boolean {
   return inside.length > 1 || !PLAIN.has(first);
 }
 
+/**
+ * Whether it is the index of a repository: git writes it anew at every look, and makes it again from
+ * the commit, so that one that differs is no reason to bring nothing.
+ */
+export function isIndex(path: string): boolean {
+  const [name = "", parent = ""] = path.split("/").toReversed();
+  return name === "index" && isGitName(parent);
+}
+
 /** Whether it is a name that git takes for a repository's, on any file system. */
 function isGitName(name: string): boolean {
   // Some file systems fold case, and ignore these code points, or a trailing dot or space.

@@ -1,5 +1,5 @@
-export * from "./apply.ts";
-export * from "./change.ts";
+export { type Applied, type ApplyPlace, applyChanges } from "./apply.ts";
+export { changes, type TreeChange } from "./change.ts";
 export * from "./diff.ts";
 export * from "./manifest.ts";
 export * from "./node.ts";

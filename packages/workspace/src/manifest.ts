@@ -1,8 +1,15 @@
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
-import { dirname } from "node:path";
-import { fail, fault, ok, parseDigest, type Result } from "@dev/protocol";
+import { fail, fault, ok, type Result } from "@dev/protocol";
 import type { TreeNode } from "./node.ts";
-import { errno, ioFault, isTreePath, orFault } from "./walk.ts";
+import {
+  checkFormat,
+  natural,
+  nodeOf,
+  parseStored,
+  readStored,
+  record,
+  writeStored,
+} from "./stored.ts";
+import { isTreePath } from "./walk.ts";
 
 /** What a tree held when it was taken: the base that later differences are from. */
 export type Manifest = {
@@ -30,51 +37,15 @@ const FORMAT = 1;
 
 /** Writes a manifest, whole or not at all; durable when the promise resolves. Fault: `io`. */
 export function writeManifest(path: string, manifest: Manifest): Promise<Result<void>> {
-  return orFault(path, async () => {
-    const aside = `${path}.new`;
-    writeDurably(aside, textOf(manifest));
-    renameSync(aside, path);
-    syncDirectory(dirname(path));
-    return ok(undefined);
-  });
+  return writeStored(path, textOf(manifest));
 }
 
 /** Faults: `not_found`, `io`, `corrupt`, `newer_version`. */
 export async function readManifest(path: string): Promise<Result<Manifest>> {
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8");
-  } catch (error) {
-    if (errno(error) === "") throw error;
-    if (errno(error) === "ENOENT") return fail(fault("not_found", "there is no manifest", path));
-    return fail(ioFault(path, error as Error));
-  }
-  try {
-    return manifestOf(JSON.parse(text), path);
-  } catch (error) {
-    return fail(fault("corrupt", `not a manifest: ${(error as Error).message}`, path));
-  }
-}
-
-/** Makes a rename or a new name in a directory durable. */
-export function syncDirectory(path: string): void {
-  const fd = openSync(path, "r");
-  try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
-}
-
-function writeDurably(path: string, text: string): void {
-  const fd = openSync(path, "w", 0o600);
-  try {
-    const bytes = Buffer.from(text);
-    for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at);
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
+  const text = readStored(path);
+  if (!text.ok) return text;
+  if (text.value === null) return fail(fault("not_found", "there is no manifest", path));
+  return parseStored(text.value, path, "a manifest", (value) => manifestOf(value, path));
 }
 
 // An array and not an object: a file may be named `__proto__`.
@@ -90,13 +61,11 @@ function textOf(manifest: Manifest): string {
   return `{"format":${FORMAT},"takenNs":"${manifest.takenNs}","entries":[\n${entries}\n]}\n`;
 }
 
-function manifestOf(value: unknown, path: string): Result<Manifest> {
-  const { format, takenNs, entries } = record(value);
-  if (typeof format === "number" && format > FORMAT) {
-    const message = `the manifest is of format ${format}; this Dev reads up to ${FORMAT}`;
-    return fail(fault("newer_version", message, path, "install the newest Dev"));
-  }
-  if (format !== FORMAT || !Array.isArray(entries)) throw new Error("unknown format");
+function manifestOf(value: Record<string, unknown>, path: string): Result<Manifest> {
+  const { format, takenNs, entries } = value;
+  const newer = checkFormat(format, FORMAT, "the manifest", path);
+  if (newer !== null) return fail(newer);
+  if (!Array.isArray(entries)) throw new Error("no entries");
   const read = new Map<string, Recorded>();
   for (const row of entries) {
     const [name, node, stamp, textAt] = row as unknown[];
@@ -113,34 +82,6 @@ function manifestOf(value: unknown, path: string): Result<Manifest> {
     });
   }
   return ok({ takenNs: integer(takenNs), entries: read });
-}
-
-function nodeOf(value: Record<string, unknown>): TreeNode {
-  switch (value.kind) {
-    case "file": {
-      const digest = parseDigest(String(value.digest));
-      if (!digest.ok) throw new Error("not a digest");
-      const sizeBytes = natural(value.sizeBytes);
-      return { kind: "file", mode: natural(value.mode), sizeBytes, digest: digest.value };
-    }
-    case "directory":
-      return { kind: "directory", mode: natural(value.mode) };
-    case "symlink":
-      if (typeof value.target !== "string") throw new Error("not a target");
-      return { kind: "symlink", target: value.target };
-    default:
-      throw new Error("not a node");
-  }
-}
-
-function record(value: unknown): Record<string, unknown> {
-  if (typeof value !== "object" || value === null) throw new Error("not an object");
-  return value as Record<string, unknown>;
-}
-
-function natural(value: unknown): number {
-  if (!Number.isSafeInteger(value) || Number(value) < 0) throw new Error("not a number");
-  return Number(value);
 }
 
 function integer(value: unknown): bigint {

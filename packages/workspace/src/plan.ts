@@ -1,7 +1,8 @@
 import { lstatSync, readdirSync, readlinkSync } from "node:fs";
 import { type Fault, fault } from "@dev/protocol";
-import { readFileNode, type TreeChange } from "./change.ts";
-import { isHeldBack } from "./guard.ts";
+import { type Brought, fromBrought } from "./brought.ts";
+import { type Change, readFileNode, type TreeChange } from "./change.ts";
+import { isHeldBack, isIndex } from "./guard.ts";
 import type { Stamp } from "./manifest.ts";
 import { sameNode, type TreeNode } from "./node.ts";
 import { modeOf, sameStamp, stampOf } from "./take.ts";
@@ -10,14 +11,16 @@ import { closeDir, type Dir, errno, openDir, type Pace, reach } from "./walk.ts"
 /** What is to be done to bring changes to a tree, and what was found on the way. */
 export type Plan = {
   readonly steps: readonly Step[];
-  /** Paths that are already as they are wanted. */
-  readonly already: readonly string[];
+  /** What is already as it is wanted. */
+  readonly already: readonly Change[];
   /** See `isHeldBack`. */
   readonly held: readonly string[];
+  /** Indexes of git's that are neither as they were nor as they are wanted: see `isIndex`. */
+  readonly indexes: readonly string[];
   /** Directories that were to go and hold what is not. */
   readonly kept: readonly string[];
   readonly skipped: readonly string[];
-  /** Paths that are neither as the base had them nor as they are wanted. */
+  /** Paths that are neither as the base had them, nor as an apply left them, nor as they are wanted. */
   readonly conflicts: readonly string[];
 };
 
@@ -26,8 +29,6 @@ export type Step = {
   readonly change: Change;
   readonly stamp: Stamp | null;
 };
-
-export type Change = Exclude<TreeChange, { readonly kind: "skipped" }>;
 
 type Seen =
   /** `inDirectory`: the directory that would hold it is there. */
@@ -40,9 +41,15 @@ type Seen =
 const NAMED_LIMIT_COUNT = 20;
 
 /** Looks at every place that the changes would touch, and writes nothing. */
-export async function planOf(found: readonly TreeChange[], target: Dir, pace: Pace): Promise<Plan> {
+export async function planOf(
+  found: readonly TreeChange[],
+  brought: Brought,
+  target: Dir,
+  pace: Pace,
+): Promise<Plan> {
   const steps: Step[] = [];
-  const already: string[] = [];
+  const already: Change[] = [];
+  const indexes: string[] = [];
   const conflicts: string[] = [];
   const held = heldBack(found);
   const skipped = found.filter((change) => change.kind === "skipped").map(({ path }) => path);
@@ -54,9 +61,12 @@ export async function planOf(found: readonly TreeChange[], target: Dir, pace: Pa
     if (change.kind === "deleted") going.add(change.path);
     else if (change.after.kind === "directory") coming.add(change.path);
     const seen = await look(target, change.path, pace);
-    if (isAsWanted(change, seen)) already.push(change.path);
-    else if (isAsBefore(change, seen, coming)) {
-      steps.push({ change, stamp: seen.kind === "node" ? seen.stamp : null });
+    const step = stepOf(change, seen, brought, coming);
+    if (step !== null) steps.push(step);
+    else if (isAsWanted(change, seen)) already.push(change);
+    else if (isIndex(change.path)) {
+      going.delete(change.path);
+      indexes.push(change.path);
     } else conflicts.push(change.path);
   }
   const kept = await keepFull(steps, going, target);
@@ -65,10 +75,28 @@ export async function planOf(found: readonly TreeChange[], target: Dir, pace: Pa
     steps: steps.filter(({ change }) => !kept.has(change.path)),
     already,
     held: [...held].sort(),
+    indexes,
     kept: [...kept].sort(),
     skipped,
     conflicts: conflicts.sort(),
   };
+}
+
+/**
+ * What is to be done to make a change; null where it is made, or where what stands there is not for us
+ * to replace.
+ */
+function stepOf(
+  change: Change,
+  seen: Seen,
+  brought: Brought,
+  coming: ReadonlySet<string>,
+): Step | null {
+  const stamp = seen.kind === "node" ? seen.stamp : null;
+  const left = fromBrought(change, brought).find((one) => isAsBefore(one, seen, coming));
+  if (left !== undefined) return { change: left, stamp };
+  const isOpen = !isAsWanted(change, seen) && isAsBefore(change, seen, coming);
+  return isOpen ? { change, stamp } : null;
 }
 
 /** The directories that cannot go, because not all that is in them does; they leave `going`. */

@@ -5,13 +5,22 @@ import {
   cpSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { applyChanges, changes, type Taken } from "@dev/workspace";
+import {
+  type ApplyPlace,
+  applyChanges,
+  changes,
+  type Taken,
+  type TreeChange,
+} from "@dev/workspace";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { during, readBrought, writeBrought } from "../src/brought.ts";
+import type { Change } from "../src/change.ts";
 import { compared, draw, must, place, type Sketch, seen, take, touch, touches } from "./tree.ts";
 
 let here = place();
@@ -20,8 +29,19 @@ beforeEach(() => {
 });
 afterEach(() => here.clear());
 
+const isChange = (one: TreeChange): one is Change => one.kind !== "skipped";
+
+const placed = (taken: Taken, holder = "me"): ApplyPlace => ({
+  base: taken.manifest,
+  tree: here.at("tree"),
+  target: here.at("from"),
+  record: here.at("applied.json"),
+  holder,
+  isAlive: (other) => other !== "dead",
+});
+
 const bring = async (taken: Taken) =>
-  applyChanges(await compared(taken, here.at("tree")), here.at("tree"), here.at("from"));
+  applyChanges(await compared(taken, here.at("tree")), placed(taken));
 
 /** Takes a tree as it is drawn, and draws its workspace anew. */
 async function worked(before: Sketch, after: Sketch): Promise<Taken> {
@@ -44,10 +64,10 @@ test("what is brought back makes the same tree, and a second time does nothing",
       const taken = await take(here);
       touch(here.at("tree"), work);
       const found = await compared(taken, here.at("tree"));
-      const first = must(await applyChanges(found, here.at("tree"), here.at("from")));
+      const first = must(await applyChanges(found, placed(taken)));
       expect(seen(here.at("from"))).toEqual(seen(here.at("tree")));
       expect(first.written).toHaveLength(found.length);
-      const second = must(await applyChanges(found, here.at("tree"), here.at("from")));
+      const second = must(await applyChanges(found, placed(taken)));
       expect(second.written).toEqual([]);
       expect(second.already).toEqual(first.written);
     }),
@@ -72,7 +92,7 @@ test("each kind of change is told apart", async () => {
     "added new",
     "modified text",
   ]);
-  must(await applyChanges(found, here.at("tree"), here.at("from")));
+  must(await applyChanges(found, placed(taken)));
   expect(seen(here.at("from"))).toEqual(seen(here.at("tree")));
 });
 
@@ -132,7 +152,7 @@ test("a workspace file that was written to after the comparison is not brought",
   const found = await compared(taken, here.at("tree"));
   writeFileSync(here.at("tree/b"), "3");
   const before = seen(here.at("from"));
-  const applied = await applyChanges(found, here.at("tree"), here.at("from"));
+  const applied = await applyChanges(found, placed(taken));
   expect(applied).toMatchObject({ ok: false, fault: { code: "changed", subject: "b" } });
   expect(seen(here.at("from"))).toEqual(before);
 });
@@ -177,6 +197,102 @@ test("a repository is not removed piece by piece around what is held back", asyn
   const applied = must(await bring(taken));
   expect(applied.held).toEqual([".git", ".git/config"]);
   expect(Object.keys(seen(here.at("from")))).toContain(".git/config");
+});
+
+test("what is brought in parts, and partly taken back, makes the same tree each time", async () => {
+  await fc.assert(
+    fc.asyncProperty(touches, touches, touches, async (drawn, work, more) => {
+      here.clear();
+      here = place();
+      draw(here.at("from"), {});
+      touch(here.at("from"), drawn);
+      const taken = await take(here);
+      for (const part of [work, more]) {
+        touch(here.at("tree"), part);
+        must(await bring(taken));
+        const [mine, theirs] = [seen(here.at("from")), seen(here.at("tree"))];
+        expect(mine).toEqual(theirs);
+      }
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test("what an apply brought may be brought anew, and what the person made of it stays", async () => {
+  const taken = await worked({ a: "1", b: "1", gone: "x" }, { a: "2", b: "2", new: "2" });
+  must(await bring(taken));
+  draw(here.at("tree"), { a: "3", b: "3", new: "3", gone: "x" });
+  writeFileSync(here.at("from/b"), "mine");
+  const refused = await bring(taken);
+  expect(refused.ok ? "" : refused.fault.message).toMatch(/so nothing was written: "b"$/);
+  writeFileSync(here.at("from/b"), "2");
+  expect(must(await bring(taken)).written).toEqual(["a", "b", "gone", "new"]);
+  expect(seen(here.at("from"))).toEqual(seen(here.at("tree")));
+  rmSync(here.at("tree/new"));
+  writeFileSync(here.at("tree/a"), "1");
+  expect(must(await bring(taken)).written).toEqual(["a", "new"]);
+  expect(seen(here.at("from"))).toEqual(seen(here.at("tree")));
+});
+
+test.each([
+  ["another", { a: "4", b: "4" }],
+  ["the base's own", { a: "1", b: "1" }],
+])("an apply that was cut off is no obstacle to one of %s content", async (_, next) => {
+  const taken = await worked({ a: "1", b: "1" }, { a: "2", b: "2" });
+  must(await bring(taken));
+  draw(here.at("tree"), { a: "3", b: "3" });
+  // As it stands when a process dies between two places.
+  const found = (await compared(taken, here.at("tree"))).filter(isChange);
+  const record = here.at("applied.json");
+  must(await writeBrought(record, during(must(readBrought(record)), found)));
+  writeFileSync(here.at("from/a"), "3");
+  draw(here.at("tree"), next);
+  expect(must(await bring(taken)).written).toEqual(["a", "b"]);
+  expect(seen(here.at("from"))).toEqual(seen(here.at("tree")));
+});
+
+test("a record of a later Dev, or a damaged one, stops an apply before it writes", async () => {
+  const taken = await worked({ a: "1" }, { a: "2" });
+  const before = seen(here.at("from"));
+  for (const [text, code] of [
+    ['{"format":2,"entries":[]}', "newer_version"],
+    ['{"format":1,"entries":[["../a",[null]]]}', "corrupt"],
+    ["{", "corrupt"],
+  ] as const) {
+    writeFileSync(here.at("applied.json"), text);
+    expect(await bring(taken)).toMatchObject({ ok: false, fault: { code } });
+  }
+  expect(seen(here.at("from"))).toEqual(before);
+});
+
+test("an index that the person's git has written since is left out, and all else is brought", async () => {
+  const base = { ".git/HEAD": "a", ".git/index": "1", f: "1" };
+  const taken = await worked(base, { ".git/HEAD": "a", ".git/index": "2", f: "2" });
+  writeFileSync(here.at("from/.git/index"), "mine");
+  const applied = must(await bring(taken));
+  expect(applied).toMatchObject({ indexes: [".git/index"], written: ["f"], held: [] });
+  expect(readFileSync(here.at("from/.git/index"), "utf8")).toBe("mine");
+  writeFileSync(here.at("from/.git/index"), "1");
+  expect(must(await bring(taken))).toMatchObject({ indexes: [], written: [".git/index"] });
+});
+
+test("what a dead apply left aside is removed, and only that", async () => {
+  const taken = await worked({ a: "1" }, { a: "2" });
+  const name = (holder: string, end: string) =>
+    `.dev-apply-${Buffer.from(holder).toString("base64url")}.${end}`;
+  const kept = [name("alive", "abc123"), ".dev-apply-abc123", ".dev-apply-mine.abc123"];
+  draw(here.at("outside"), { f: "x" });
+  draw(here.at("from"), {
+    [`${name("dead", "abc123")}/0`]: "half of it",
+    [name("dead", "empty1")]: null,
+    [name("dead", "file12")]: "mine",
+    [name("dead", "link12")]: "->../outside",
+    ...Object.fromEntries(kept.map((each) => [each, null])),
+  });
+  must(await bring(taken));
+  const stays = [...kept, name("dead", "file12"), name("dead", "link12"), "a"];
+  expect(readdirSync(here.at("from")).sort()).toEqual(stays.sort());
+  expect(Object.keys(seen(here.at("outside")))).toEqual(["f"]);
 });
 
 test("a workspace that swaps directories for symlinks shows nothing of the machine", async () => {

@@ -30,7 +30,14 @@ test("the README's example does what it says", async () => {
   const found = await changes(taken.value.manifest, `${state}/tree`);
   if (!found.ok) throw new Error(found.fault.message);
   const diff = await unifiedDiff(found.value, taken.value, `${state}/tree`);
-  const applied = await applyChanges(found.value, `${state}/tree`, directory);
+  const applied = await applyChanges(found.value, {
+    base: taken.value.manifest,
+    tree: `${state}/tree`,
+    target: directory,
+    record: `${state}/applied.json`,
+    holder: "host/4711/1000",
+    isAlive: (holder) => holder === "host/4711/1000",
+  });
   expect(must(diff)).toContain("+two");
   expect(must(applied).written).toEqual(["notes"]);
   expect(readFileSync(`${directory}/notes`, "utf8")).toBe("one\ntwo\n");

@@ -154,8 +154,13 @@ async function confined(options: LocalOptions, start: Start): Promise<Result<Lau
     { kind: "bind", source: directory.disk, at: directory.disk, write: true },
     // A program in the workspace stays the person's to build anew.
     ...Object.values(programs)
-      .filter((path) => hidden.some((above) => isWithin(path, above)))
-      .filter((path) => !isWithin(path, spec.workspace))
+      .filter((path) =>
+        hidden.some((above) => {
+          // The workspace, which is bound last, brings along what lies in it.
+          const isBrought = isWithin(spec.workspace, above) && isWithin(path, spec.workspace);
+          return isWithin(path, above) && !isBrought;
+        }),
+      )
       .map((path): Mount => ({ kind: "bind", source: path, at: path, write: false })),
     // The last word: working in a directory that would be hidden is what was asked for.
     { kind: "bind", source: spec.workspace, at: spec.workspace, write: true },
@@ -280,6 +285,7 @@ const CREDENTIALS: readonly string[] = [
   ".password-store",
   ".local/share/keyrings",
   ".local/share/kwalletd",
+  ".env",
   ".netrc",
   ".git-credentials",
   // A registry's token is an ordinary line of it, and there is no network that it would be for.
