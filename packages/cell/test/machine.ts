@@ -1,6 +1,14 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { chmodSync, chownSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -60,13 +68,16 @@ const bundles = mkdtempSync(join(tmpdir(), "dev-bundles-"));
 chmodSync(bundles, 0o755);
 atEnd(() => rmSync(bundles, { recursive: true, force: true }));
 const agentBundle: string = await bundled("../src/agent/main.ts", join(bundles, "agent.mjs"));
+/** Where every user may run it: a checkout may lie in somebody's closed home. */
+const rg: string = join(bundles, "rg");
+copyFileSync(rgPath, rg);
 const driverBundle: string = await bundled("driver.ts", join(bundles, "driver.mjs"));
 
 export function optionsIn(base: string, rest: Partial<VendorOptions> = {}): VendorOptions {
   return {
     home: join(base, "cells"),
     agent: agentBundle,
-    rg: rgPath,
+    rg,
     environment: { PATH: process.env.PATH, HOME: process.env.HOME },
     masked: [],
     ...rest,

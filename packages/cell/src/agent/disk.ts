@@ -1,7 +1,8 @@
 import { constants } from "node:fs";
-import { type FileHandle, mkdir, open, readFile, rename } from "node:fs/promises";
+import { type FileHandle, open, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { fail, ok, type Result } from "@dev/protocol";
+import { makeDirectory } from "./directory.ts";
 import { errnoOf, systemFault } from "./errno.ts";
 
 /**
@@ -47,7 +48,7 @@ export function fileDisk(directory: string): Disk {
     sync: () => told(path, async () => (await appended()).datasync()),
     replace: (bytes) =>
       told(path, async () => {
-        await mkdir(directory, { recursive: true, mode: 0o700 });
+        await makeDirectory(directory);
         const aside = `${path}.new`;
         const fresh = await open(aside, "w", 0o600);
         try {

@@ -1,5 +1,5 @@
 import { closeSync, constants } from "node:fs";
-import { mkdir, open, rm, unlink } from "node:fs/promises";
+import { open, rm, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import {
   type ActionId,
@@ -15,6 +15,7 @@ import type { CellLimits } from "../vendor.ts";
 import type { OnText } from "./agent.ts";
 import { decodeText, wholeEnd, wholeStart } from "./capture.ts";
 import type { Clock } from "./clock.ts";
+import { makeDirectory } from "./directory.ts";
 import { errnoOf, systemFault } from "./errno.ts";
 import type { CommandEvidence } from "./log.ts";
 import { OutputFile, Tap, trimOutputs } from "./output.ts";
@@ -77,7 +78,7 @@ export class Commands {
     sweep(`${MARKER}=${options.identity}`, []);
     try {
       await rm(join(options.directory, "pipes"), { recursive: true, force: true });
-      await mkdir(commands.#outputs, { recursive: true, mode: 0o700 });
+      await makeDirectory(commands.#outputs);
     } catch (error) {
       return fail(systemFault(error, options.directory));
     }

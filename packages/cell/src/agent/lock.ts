@@ -1,8 +1,9 @@
 import { closeSync, constants, openSync } from "node:fs";
-import { mkdir, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { type Fault, fail, fault, ok, type Result } from "@dev/protocol";
+import { makeDirectory } from "./directory.ts";
 import { errnoOf, systemFault } from "./errno.ts";
 
 /** How often one may be told that the agent of before is still ending. */
@@ -22,7 +23,7 @@ export async function holdSpool(
   signal: AbortSignal,
 ): Promise<Result<void>> {
   try {
-    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await makeDirectory(directory);
     const address = openAddress(directory);
     for (let count = 0; count < TRY_LIMIT && !signal.aborted; count++) {
       if (await listen(address.path)) return ok(undefined);

@@ -1,7 +1,8 @@
 import { spawn } from "node:child_process";
 import { constants, openSync, unlinkSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
+
 import { join } from "node:path";
+import { makeDirectory } from "./directory.ts";
 
 /** One end of a pipe for a command to write to, and the other to read it from. */
 export type Pipe = { readonly read: number; readonly write: number };
@@ -43,7 +44,7 @@ export class Pipes {
 
   async #refill(): Promise<void> {
     try {
-      await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+      await makeDirectory(this.#directory);
       const paths: string[] = [];
       for (let count = 0; count < PIPES_MADE; count++) {
         paths.push(join(this.#directory, `${this.#madeCount++}`));
