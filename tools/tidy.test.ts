@@ -49,7 +49,7 @@ test.each<[string, string, string]>([
   ["a long file argues for itself", "packages/core/src/x.ts", `// Long because y.\n${long}`],
   ["a long file argues for itself", "packages/core/test/x.test.ts", long],
   ["a file is named for a thing", "packages/core/src/commonmark.ts", ""],
-  ["no text names a place", "docs/x.md", "the /workspace of a cell, a/work/tree"],
+  ["no text names a place", "docs/x.md", "the /workspace of a cell, homework/x"],
   ["a skip carries a reason", "packages/x/test/x.test.ts", `${mark}("a", (c) => c.skip("why"));`],
   ["a skip carries a reason", "packages/x/test/x.test.ts", `${mark}("a", (c) => c.skip(x, "y"));`],
   ["time and chance are arguments", "packages/x/src/main.ts", "const now = Date.now();"],
