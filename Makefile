@@ -1,6 +1,6 @@
 # Every target is safe to repeat, and quiet where there is nothing to do.
 .DEFAULT_GOAL := help
-.PHONY: help setup build test test-node-latest demo bench clean
+.PHONY: help setup build seal test test-node-latest demo bench clean
 MAKEFLAGS += --no-print-directory
 
 help: ## Say what can be made
@@ -12,6 +12,9 @@ setup: ## Install what is missing: system packages and npm's
 
 build: setup ## Compile and bundle what changed
 	@node tools/build.mjs
+
+seal: setup ## Seal the core into wasm, and record what it was made from
+	@node tools/seal.mjs --record
 
 test: setup ## Build, then run every check and test; the last line counts them
 	@node tools/check.mjs

@@ -18,8 +18,10 @@ function program(input: string, file: string, format: "cjs" | "esm"): RolldownOp
   return {
     input,
     platform: "node",
-    // Native code, found through node_modules at run time.
-    external: ["libsql"],
+    // Native code, and what one kind of cell alone needs: found through node_modules at run time.
+    external: ["libsql", "@kubernetes/client-node"],
+    // The parser's own loader has one, which is used for modules that are loaded into it, and not here.
+    checks: { eval: false },
     resolve: { conditionNames: ["source", "node", "import", "default"] },
     transform: { target: "node20.19" },
     output: {

@@ -87,11 +87,11 @@ describe("work in a copy", { timeout: LIMIT_MS }, () => {
       expect(readdirSync(desk.project).sort()).toEqual([".dev-apply-mine", "a.txt"]);
     }));
 
-  test("a copy that was deleted is missed, by name", () =>
+  test("a copy that was deleted with its snapshots is missed, by name", () =>
     onDesk([say("", write("a.txt", "two\n")), say("ok")], async (desk) => {
       const id = threadOf(await desk.run([...APART, "x"]));
       const tree = join(desk.home, "workspaces", id, "tree");
-      rmSync(tree, { recursive: true });
+      for (const lost of [tree, join(desk.home, "snapshots")]) rmSync(lost, { recursive: true });
       for (const args of [
         ["diff", id],
         ["apply", id],

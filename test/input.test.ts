@@ -82,10 +82,10 @@ describe.concurrent("bad input", { timeout: LIMIT_MS }, () => {
     ],
     [["exec", "-C", "a.txt", "x"], ["a.txt: not a directory"]],
     [["exec", "-C", "missing", "x"], ["missing: there is no such directory"]],
-    [["sing"], ['there is no command "sing"', "there are: exec, resume"]],
+    [["sing"], ['there is no command "sing"', "there are: exec, fix, resume"]],
     [
       ["help", "sing"],
-      ['there is no command "sing"', "there are: exec, resume"],
+      ['there is no command "sing"', "there are: exec, fix, resume"],
     ],
     [
       ["resume", NOWHERE],

@@ -1,7 +1,8 @@
-// The main job, end to end, on a copy of the sample project: the agent reads, patches, runs the tests
-// in a cell, and its work is brought back. The model is a scripted server, so no key is needed.
+// The main jobs, end to end, on a copy of the sample project. First a slip in it is mended with no model
+// at all; then the agent reads, patches, runs the tests in a cell, and its work is brought back. The
+// model is a scripted server, so no key is needed.
 import { spawn, spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -42,8 +43,11 @@ try {
     join(home, "config.toml"),
     `model = "scripted/demo"\n[providers.scripted]\nwire = "openai-chat"\nbase_url = "${model.url}"\n`,
   );
+  plant("src/split.js", "index < rest", "index <= rest");
+  title("dev fix --no-model -- node --test test/settle.test.js");
+  run(["fix", "-C", project, "--no-model", "--", "node", "--test", "test/settle.test.js"]);
   process.stdout.write(
-    "The model here is a scripted server: it says what a model might, and needs no key.\n",
+    "\nWhat is left takes a model. The one here is a scripted server: it says what one might, and needs no key.\n",
   );
   title(`dev exec --cell bubblewrap "${PROMPT}"`);
   run(["exec", "--cell", "bubblewrap", "-C", project, PROMPT]);
@@ -66,6 +70,18 @@ try {
 } finally {
   model.stop();
   rmSync(scratch, { recursive: true, force: true });
+}
+
+/** Puts a slip into a file of the project, which a test of it finds. */
+function plant(
+  /** @type {string} */ file,
+  /** @type {string} */ right,
+  /** @type {string} */ slip,
+) {
+  const path = join(project, file);
+  const text = readFileSync(path, "utf8");
+  if (!text.includes(right)) stop(`${file} has no "${right}"`);
+  writeFileSync(path, text.replace(right, slip));
 }
 
 /** One step of the script: a text, and calls. */

@@ -3,6 +3,11 @@ import { childrenOf, type Node, nameOf, nodeAt, nodesAt } from "./syntax.ts";
 /** A name that a module uses and does not declare, and the node around it. */
 export type Free = { readonly name: string; readonly node: Node; readonly parent: Node };
 
+/** The names that are used in a module and declared by none of its functions or blocks. */
+export function moduleNames(program: Node): readonly Free[] {
+  return childrenOf(program).flatMap((child) => visit(child, program, undefined));
+}
+
 type Scope = { readonly names: ReadonlySet<string>; readonly outer: Scope | undefined };
 
 /** The free names of an ES module in plain JavaScript, by the scoping rules of strict mode. */

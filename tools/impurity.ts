@@ -1,4 +1,5 @@
 import { type Free, freeNames } from "./globals.ts";
+import { mutations } from "./mutation.ts";
 import { lineAt, type Node, nameOf, nodeAt, nodesIn, parse } from "./syntax.ts";
 
 /**
@@ -19,6 +20,7 @@ const ALLOWED: Readonly<Record<string, Use>> = {
   Error: { value: false, make: true, members: [] },
   RangeError: { value: false, make: true, members: [] },
   TypeError: { value: false, make: true, members: [] },
+  encodeURIComponent: { value: false, make: true, members: [] },
   Float64Array: { value: false, make: true, members: ["from", "of"] },
   Int32Array: { value: false, make: true, members: ["from", "of"] },
   Uint8Array: { value: false, make: true, members: ["from", "of"] },
@@ -91,8 +93,14 @@ export function impurities(text: string): readonly string[] {
   const { program } = parse("bundle.js", text);
   const free = freeNames(program).flatMap((each) => at(text, each.node, refusedName(each)));
   const syntax = [...nodesIn(program)].flatMap((node) => at(text, node, refusedSyntax(node)));
-  return [...free, ...syntax];
+  const changed = mutations(program).flatMap(({ node, name }) =>
+    at(text, node, `${SHARED_STATE} ${name}`),
+  );
+  return [...free, ...syntax, ...changed];
 }
+
+/** How an impurity begins that is a module's own state, which sessions would share. */
+export const SHARED_STATE = "a change of the module's own";
 
 function at(text: string, node: Node, refused: string | undefined): readonly string[] {
   return refused === undefined ? [] : [`${lineAt(text, node.start)}: ${refused}`];

@@ -14,7 +14,8 @@ const TABLE: Readonly<Record<string, readonly string[]>> = {
   host: ["core"],
   cell: ["workspace"],
   session: ["host", "store", "cell", "model"],
-  cli: ["session"],
+  kai: ["model"],
+  cli: ["session", "kai"],
 };
 
 /** These run on any host, even one that has no Node.js. */

@@ -9,6 +9,7 @@ const bin = `${root}node_modules/.bin/`;
 /** What a build runs, in order: a name and a command line. */
 export const BUILD = /** @type {const} */ ([
   ["compile", [`${bin}tsc`, "-b", "packages/cli", "sim"]],
+  ["seal", [process.execPath, "tools/seal.mjs"]],
   ["bundle", [`${bin}rolldown`, "-c", "--logLevel", "warn"]],
   ["warm up", [process.execPath, "tools/warm.mjs"]],
 ]);

@@ -1,3 +1,5 @@
+import { HOST_NAMES, type HostName, hostOf } from "./core.ts";
+
 /** What can be made to go wrong at a step. */
 export type CrashKind =
   /** The driver's process dies, and another one takes the session up. */
@@ -35,19 +37,29 @@ export type Case = {
   readonly scenario: string;
   readonly seed: number;
   readonly crashes: readonly Crash[];
+  readonly host: HostName;
 };
 
-/** Writes a case as `exec/7/driver@12+agent@40`. */
-export function caseText({ scenario, seed, crashes }: Case): string {
+/** Writes a case as `exec/7/driver@12+agent@40`, and `/native` behind it where the seed says another host. */
+export function caseText({ scenario, seed, crashes, host }: Case): string {
   const told = crashes.map(({ kind, step }) => `${kind}@${step}`).join("+");
-  return `${scenario}/${seed}/${told}`;
+  const own = host === hostOf(seed) ? "" : `/${host}`;
+  return `${scenario}/${seed}/${told}${own}`;
 }
 
 /** Reads what `caseText` wrote. */
 export function parseCase(text: string): Case {
-  const [scenario = "", seed = "0", told = ""] = text.split("/");
+  const [scenario = "", number = "0", told = "", name = ""] = text.split("/");
+  const seed = Number(number);
   const crashes = told.split("+").filter((each) => each !== "");
-  return { scenario, seed: Number(seed), crashes: crashes.map(parseCrash) };
+  const host = name === "" ? hostOf(seed) : parseHost(name);
+  return { scenario, seed, crashes: crashes.map(parseCrash), host };
+}
+
+export function parseHost(name: string): HostName {
+  const host = HOST_NAMES.find((each) => each === name);
+  if (host === undefined) throw new Error(`not a host: ${name}`);
+  return host;
 }
 
 function parseCrash(text: string): Crash {

@@ -1,10 +1,10 @@
 import type { Config } from "@dev/core";
-import { type Session as CoreSession, openCore } from "@dev/host";
+import type { Core, Session as CoreSession } from "@dev/host";
 import type { Action, ActionId, DoneOp, Outcome, Result, SessionId, TurnId } from "@dev/protocol";
 import { encodeAction, isEffect } from "@dev/protocol";
 import type { JournalEntry, LedgerEntry, Store } from "@dev/store";
-import type { Crash } from "./case.ts";
-import { UNWATCHED } from "./core.ts";
+import type { Case } from "./case.ts";
+import { HOST_NAMES, openHost } from "./core.ts";
 import type { Scenario } from "./scenario.ts";
 import { sameOutcome, type World } from "./world.ts";
 
@@ -12,7 +12,7 @@ import { sameOutcome, type World } from "./world.ts";
 export async function checkEnd(
   { store, session }: { readonly store: Store; readonly session: SessionId },
   scenario: Scenario,
-  crashes: readonly Crash[],
+  { crashes }: Case,
   world: World,
 ): Promise<void> {
   const row = must(await store.session(session));
@@ -29,23 +29,38 @@ export async function checkEnd(
     const outcome = outcomes.get(action.id);
     const spool = lines.find(({ state }) => state === "dispatched")?.spool ?? "";
     if (outcome !== undefined) checkTold(action, outcome, spool, world);
-    else if (ends.get(action.turn) !== "cancelled") {
+    // What is on its way when a turn ends otherwise is for the ledger alone.
+    else if (ends.get(action.turn) === "complete") {
       world.breach("lost", `${action.op.kind} ${action.id} has no event, and its turn went on`);
     }
   }
   if (row.state === "active" || row.state === "new") {
     world.breach("stuck", `the session ends as ${row.state}`);
   }
-  const ended = [...ends.values()].join();
+  // In the order of the turns: one that answers a question ends before the one that asks.
+  const ended = [...ends.keys()]
+    .sort((a, b) => a - b)
+    .map((turn) => ends.get(turn))
+    .join();
   const expected = scenario.ends.join();
   // A stop, and a crash that takes the place of a stop or of a hitch, change how a turn ends; nothing else.
-  const isPlain = scenario.stopAt === null && scenario.hitches.length === 0;
+  const isPlain = scenario.stopAt === null && scenario.hitches.every(({ isLasting }) => isLasting);
   const isBound = crashes.length === 0 || (isPlain && crashes.every(({ kind }) => kind !== "stop"));
   if (ends.size !== scenario.prompts.length || (isBound && ended !== expected)) {
     world.breach("stuck", `the turns end as ${ended}, not ${expected}`);
   }
-  const save = must(await store.lastSave(session));
-  checkReplay(JSON.parse(row.config), journal, ledger, save, world);
+  const config: Config = JSON.parse(row.config);
+  const bytes = HOST_NAMES.map((host) => {
+    const core = openHost(host);
+    const left = checkReplay(core, config, { journal, ledger }, world);
+    core.close();
+    return left;
+  });
+  for (const each of bytes) {
+    if (Buffer.compare(each, bytes[0] ?? each) !== 0) {
+      world.breach("replay", "the hosts come to other bytes");
+    }
+  }
 }
 
 /** Ids without a gap, and lives that the ledger's rule allows, each with an end. */
@@ -97,15 +112,13 @@ function outcomesIn(journal: readonly JournalEntry[]): ReadonlyMap<ActionId, Out
   return outcomes;
 }
 
-/** From the first event or from the last save, replay comes to the same actions and the same bytes. */
+/** From the first event or from any save, replay comes to the same actions and to the bytes it answers. */
 function checkReplay(
+  core: Core,
   config: Config,
-  journal: readonly JournalEntry[],
-  ledger: readonly LedgerEntry[],
-  save: { readonly snapshot: Uint8Array; readonly sequence: number } | null,
+  { journal, ledger }: { journal: readonly JournalEntry[]; ledger: readonly LedgerEntry[] },
   world: World,
-): void {
-  const core = openCore(UNWATCHED);
+): Uint8Array {
   const whole = core.create(config);
   const minted = replay(whole, journal);
   const differs = ledger.findIndex(({ action }, index) => {
@@ -115,13 +128,15 @@ function checkReplay(
   if (differs >= 0 || minted.length !== ledger.length) {
     world.breach("replay", `replay mints ${minted.length} actions, and differs at ${differs + 1}`);
   }
-  if (save !== null) {
+  const bytes = must(whole.snapshot());
+  for (const save of world.saves) {
     const rest = must(core.restore(save.snapshot));
     replay(rest, journal.slice(save.sequence));
-    const [from, to] = [must(whole.snapshot()), must(rest.snapshot())];
-    if (Buffer.compare(from, to) !== 0) world.breach("replay", "the save leads to other bytes");
+    if (Buffer.compare(bytes, must(rest.snapshot())) !== 0) {
+      world.breach("replay", `the save at ${save.sequence} leads to other bytes`);
+    }
   }
-  core.close();
+  return bytes;
 }
 
 function replay(session: CoreSession, journal: readonly JournalEntry[]): readonly Action[] {

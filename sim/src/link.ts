@@ -1,4 +1,4 @@
-import type { Link, OnOutput } from "@dev/cell";
+import type { ChannelKind, Link, OnOutput } from "@dev/cell";
 import type { Agent } from "@dev/cell/parts";
 import type { Action, ActionId, CellId, EffectEvent, Fault, Result } from "@dev/protocol";
 import { decodeEvent, fail, fault, ok } from "@dev/protocol";
@@ -80,6 +80,15 @@ export class SimulatedLink implements Link {
     this.#tell(`acknowledges ${ids}`, () => {
       this.#watched("acknowledge", this.#agent.acknowledge(ids));
     });
+  }
+
+  /** The simulator has effects only. */
+  open(kind: ChannelKind): Promise<Result<never>> {
+    return Promise.resolve(fail(fault("unsupported", "no channels here", kind)));
+  }
+
+  collect(): Promise<Result<undefined>> {
+    return Promise.resolve(ok(undefined));
   }
 
   close(): Promise<void> {

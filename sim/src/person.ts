@@ -45,8 +45,11 @@ export async function attend(terms: PersonTerms, driver: Party, controls: Contro
     const given = prompt === null ? null : { text: prompt, images: [], mode, firstMode: mode };
     const stop = new AbortController();
     controls.stop = stop;
+    controls.driver = opened.value;
+    for (const text of controls.said) say(terms, driver, opened.value, text);
     const ran = await opened.value.run(given, stop.signal);
     controls.stop = null;
+    controls.driver = null;
     steps.note("", `${driver.name}: ran: ${ran.ok ? ran.value.outcome : ran.fault.message}`);
     await opened.value.close();
     if (terms.isOld(driver) || (ran.ok && (await nextPrompt(terms)) === null)) return;
@@ -64,7 +67,28 @@ function meet({ explained, world }: PersonTerms, { code, message }: Fault): void
 }
 
 /** What a person holds in hand. */
-export type Controls = { stop: AbortController | null };
+export type Controls = {
+  stop: AbortController | null;
+  driver: Driver | null;
+  /** What the person has said in between, to whichever driver. */
+  readonly said: readonly string[];
+};
+
+/** Says something to the turn at work, unless the session has taken it up already. */
+export function say(
+  { steps, world }: PersonTerms,
+  party: Party,
+  driver: Driver,
+  text: string,
+): void {
+  if (world.words.has(text) || !steps.point(party, `is told: ${text}`)) return;
+  driver
+    .steer(text)
+    .then((taken) => {
+      if (taken.ok && !world.words.has(text)) world.breach("said", `nobody took up: ${text}`);
+    })
+    .catch((error: unknown) => world.breach("trouble", `steer threw: ${error}`));
+}
 
 /** The first prompt that the session has not accepted. */
 async function nextPrompt({ recorder, made, scenario }: PersonTerms): Promise<string | null> {

@@ -66,9 +66,12 @@ export class Recorder {
           `append ${eventText(entry.event)}`,
           (store) => store.append(claim, entry),
           () => {
-            for (const action of entry.minted) world.mint(action);
+            world.append(entry.event, entry.minted);
+            for (const { op } of entry.minted) {
+              if (op.kind !== "done") continue;
+              this.#steps.note("", `turn ${op.turn} ends as ${op.outcome} ${op.reason}`);
+            }
             dispatched(entry.dispatches ?? []);
-            if ("outcome" in entry.event) world.answered.add(entry.event.id);
           },
         ),
       dispatch: (claim, dispatches) =>
@@ -81,7 +84,20 @@ export class Recorder {
         write(`settle ${settled.map(({ id, state }) => `${id} ${state}`)}`, (store) =>
           store.settle(claim, settled),
         ),
-      save: (claim, save) => write("save", (store) => store.save(claim, save)),
+      save: (claim, save) =>
+        write(
+          "save",
+          (store) => store.save(claim, save),
+          () => world.saves.push(save),
+        ),
+      requests: (id) => read("requests", () => this.#store.requests(id)),
+      note: (id, requests) => write("note requests", (store) => store.note(id, requests)),
+      checkpoint: (claim, checkpoint) =>
+        write("checkpoint", (store) => store.checkpoint(claim, checkpoint)),
+      checkpoints: (id) => read("checkpoints", () => this.#store.checkpoints(id)),
+      fork: (from, checkpoint, made) =>
+        write("fork", (store) => store.fork(from, checkpoint, made)),
+      workspaces: () => read("workspaces", () => this.#store.workspaces()),
       attach: (claim, cell) => write("attach", (store) => store.attach(claim, cell)),
       close: () => undefined,
     };

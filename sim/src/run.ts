@@ -1,17 +1,25 @@
-import { type Config, DEFAULT_LIMITS } from "@dev/core";
-import { type Core, openCore } from "@dev/host";
-import { type CellId, cellId, never, ok, type SessionId, sessionId } from "@dev/protocol";
+import type { Core } from "@dev/host";
+import {
+  type ActionId,
+  type CellId,
+  cellId,
+  never,
+  ok,
+  type SessionId,
+  sessionId,
+} from "@dev/protocol";
 import type { Services } from "@dev/session";
 import type { Store } from "@dev/store";
-import { type Case, type Crash, caseText } from "./case.ts";
+import { type Case, type CrashKind, caseText } from "./case.ts";
 import type { SpoolGuard } from "./cell.ts";
 import { type Chance, chance } from "./chance.ts";
 import { checkEnd } from "./check.ts";
-import { UNWATCHED } from "./core.ts";
+import { configOf, openHost } from "./core.ts";
 import { Actor } from "./model.ts";
-import { asker, attend, type Controls, type PersonTerms } from "./person.ts";
+import { asker, attend, type Controls, type PersonTerms, say } from "./person.ts";
 import { freshStore, Recorder } from "./recorder.ts";
-import { type Scenario, scenarioNamed } from "./scenario.ts";
+import type { Scenario } from "./scenario.ts";
+import { scenarioNamed } from "./scenarios.ts";
 import { Schedule } from "./schedule.ts";
 import { type Party, Steps } from "./steps.ts";
 import { Yard } from "./vendor.ts";
@@ -39,7 +47,12 @@ export type Ran = {
   readonly stepCount: number;
   readonly breaches: readonly Breach[];
   readonly trace: readonly string[];
-  readonly world: World;
+  /** The effects that happened. */
+  readonly happened: ReadonlySet<ActionId>;
+  /** How many effects an agent was asked for more than once. */
+  readonly askedAgainCount: number;
+  /** Of how many effects the core was told that nobody can know their end. */
+  readonly unknownCount: number;
 };
 
 /** Where a run's session is kept; runs may share a store, each with a session of its own. */
@@ -55,8 +68,16 @@ export async function run(
   const simulation = new Simulation(given, mutant, own);
   await simulation.run();
   const { steps, world } = simulation;
-  const { breaches } = world;
-  return { case: given, stepCount: steps.count, breaches, trace: steps.trace, world };
+  const { breaches, happened, askedAgain, unknownCount } = world;
+  return {
+    case: given,
+    stepCount: steps.count,
+    breaches,
+    trace: steps.trace,
+    happened,
+    askedAgainCount: askedAgain.size,
+    unknownCount,
+  };
 }
 
 /** A run as a person reads it: the case, what was breached, and every step. */
@@ -69,7 +90,7 @@ export function report(ran: Ran): string {
 const RESTART_MS = 30;
 
 class Simulation {
-  readonly world = new World();
+  readonly world: World;
   readonly steps: Steps;
   readonly #case: Case;
   readonly #mutant: Mutant;
@@ -78,10 +99,12 @@ class Simulation {
   readonly #schedule: Schedule;
   readonly #yard: Yard;
   readonly #actor: Actor;
-  readonly #core: Core = openCore(UNWATCHED);
+  readonly #core: Core;
   readonly #drivers: { readonly party: Party; readonly controls: Controls; isDone: boolean }[] = [];
   readonly #recorder: Recorder;
   readonly #session: SessionId;
+  /** What the person has said in between. */
+  readonly #said: string[] = [];
   #cellCount = 0;
   /** Drivers that are about to be started. */
   #startingCount = 0;
@@ -92,10 +115,13 @@ class Simulation {
     this.#scenario = scenarioNamed(given.scenario);
     this.#chance = chance(given.seed);
     this.#schedule = new Schedule(this.#chance);
+    this.#core = openHost(given.host);
+    this.world = new World(this.#scenario.limits);
     const { world } = this;
-    this.steps = new Steps(this.#schedule, given.crashes, (crash) => this.#crash(crash));
+    this.steps = new Steps(this.#schedule, given.crashes, ({ kind }) => this.#crash(kind));
     // As an agent over a local socket does, and as one that dialled out over a network does.
     const onLoss = given.seed % 2 === 0 ? "finish" : "wait";
+    this.steps.note("", `the core is in its ${given.host} host`);
     this.steps.note("", `an agent that loses its link will ${onLoss}`);
     this.#yard = new Yard({
       world,
@@ -105,17 +131,18 @@ class Simulation {
       onLoss,
       spool: mutant.spool,
     });
-    const { lines, hitches, files } = this.#scenario;
-    this.#actor = new Actor(lines, hitches, world, this.steps);
-    for (const [path, text] of Object.entries(files)) world.files.set(path, text);
+    this.#actor = new Actor(this.#scenario, world, this.steps);
+    for (const [path, text] of Object.entries(this.#scenario.files)) world.files.set(path, text);
     this.#recorder = new Recorder(place.store, world, this.steps);
     this.#session = place.session;
   }
 
   async run(): Promise<void> {
-    const { stopAt, cutAt } = this.#scenario;
+    const { stopAt, cutAt, dieAt, steers } = this.#scenario;
     if (stopAt !== null) this.steps.watch(stopAt, () => this.#stop());
     if (cutAt !== null) this.steps.watch(cutAt, () => this.#yard.cut());
+    if (dieAt !== null) this.steps.watch(dieAt, () => this.#crash("driver"));
+    for (const { at, text } of steers) this.steps.watch(at, () => this.#say(text));
     this.#startDriver();
     const ended = await this.#schedule.run(() => {
       const isIdle = this.#drivers.every(({ party, isDone }) => isDone || !party.alive);
@@ -124,14 +151,28 @@ class Simulation {
     if (ended !== "over") this.world.breach("stuck", `time ends, and the session is ${ended}`);
     else if (this.world.breaches.every(({ promise }) => promise !== "trouble")) {
       const place = { store: this.#recorder.store, session: this.#session };
-      await checkEnd(place, this.#scenario, this.#case.crashes, this.world);
+      await checkEnd(place, this.#scenario, this.#case, this.world);
+      this.#checkShown();
     }
     this.#core.close();
   }
 
+  /** An undisturbed run comes to what its scenario is for. */
+  #checkShown(): void {
+    if (this.#case.crashes.length > 0) return;
+    for (const mark of this.#scenario.shows) {
+      const isShown = this.steps.trace.some((each) => each.includes(mark));
+      if (!isShown) this.world.breach("stuck", `nothing came to: ${mark}`);
+    }
+  }
+
   #startDriver(): void {
     const party: Party = { name: `driver ${this.#drivers.length + 1}`, alive: true };
-    const driver = { party, controls: { stop: null }, isDone: false };
+    const driver = {
+      party,
+      controls: { stop: null, driver: null, said: this.#said },
+      isDone: false,
+    };
     this.#drivers.push(driver);
     this.steps.note("", `${party.name} starts`);
     void attend(this.#terms(), party, driver.controls)
@@ -145,6 +186,7 @@ class Simulation {
   }
 
   #terms(): PersonTerms {
+    const config = configOf(this.#scenario);
     return {
       scenario: this.#scenario,
       made: {
@@ -152,8 +194,8 @@ class Simulation {
         createdMs: 0,
         directory: "/workspace",
         vendor: "simulated",
-        model: CONFIG.model,
-        config: JSON.stringify(CONFIG),
+        model: config.model,
+        config: JSON.stringify(config),
       },
       world: this.world,
       steps: this.steps,
@@ -173,13 +215,17 @@ class Simulation {
       vendor: this.#yard.vendor(driver),
       rules: this.#scenario.rules,
       asker: asker(this.#scenario, steps, driver),
+      operations: null,
       onProgress: () => undefined,
       spec: async () => ok(SPEC),
+      // It has no files either.
+      checkpoint: async () => ok(""),
       // A simulated workspace has no links.
       resolve: (_, path) => path,
       newCellId: () => this.#newCellId(),
       now: () => this.#schedule.nowMs,
       holder: driver.name,
+      browse: null,
       isAlive: () => false,
     };
   }
@@ -201,7 +247,17 @@ class Simulation {
     });
   }
 
-  #crash({ kind }: Crash): void {
+  /** The person says something to the turn at work. */
+  #say(text: string): void {
+    this.#schedule.after(() => {
+      this.#said.push(text);
+      const newest = this.#drivers.at(-1);
+      const driver = newest?.controls.driver ?? null;
+      if (newest?.party.alive && driver !== null) say(this.#terms(), newest.party, driver, text);
+    });
+  }
+
+  #crash(kind: CrashKind): void {
     switch (kind) {
       case "driver": {
         const driver = this.#drivers.at(-1)?.party;
@@ -247,14 +303,6 @@ class Simulation {
   }
 }
 
-const CONFIG: Config = {
-  model: "simulated/actor",
-  effort: "default",
-  prelude: "You act.",
-  tools: [],
-  limits: DEFAULT_LIMITS,
-};
-
 const SPEC = {
   workspace: "/workspace",
   variables: {},
@@ -264,6 +312,8 @@ const SPEC = {
     processCount: 1,
     openFileCount: 1,
     fileBytes: 1000,
+    memoryBytes: 1000,
+    diskBytes: 1000,
   },
 };
 

@@ -2,6 +2,7 @@ import { sessionId } from "@dev/protocol";
 import type { Case, Crash, CrashKind } from "./case.ts";
 import { CRASH_KINDS } from "./case.ts";
 import { chance } from "./chance.ts";
+import { type HostName, hostOf } from "./core.ts";
 import { freshStore } from "./recorder.ts";
 import { type Mutant, NO_MUTANT, type Ran, run } from "./run.ts";
 
@@ -16,10 +17,12 @@ export type Sweep = {
   readonly scenario: string;
   readonly seed: number;
   readonly kinds: readonly CrashKind[];
-  /** Of the crashes at single steps, one in so many is run; 1 is all of them. */
+  /** Of the crashes at single steps, one in so many is run, the first as the seed says; 1 is all of them. */
   readonly stride: number;
   /** How many pairs of crashes are drawn by chance. */
   readonly pairCount: number;
+  /** Where the core runs: null is as the seed says. */
+  readonly host: HostName | null;
 };
 
 /**
@@ -27,18 +30,18 @@ export type Sweep = {
  * pairs of crashes: the first at any step of the undisturbed run, the second at any step of what follows.
  */
 export async function sweep(terms: Sweep, mutant: Mutant = NO_MUTANT): Promise<Swept> {
-  const { scenario, seed, kinds, stride, pairCount } = terms;
+  const { scenario, seed, kinds, pairCount } = terms;
   const runs: Ran[] = [];
   const store = await freshStore();
   const attempt = async (crashes: readonly Crash[]): Promise<Ran> => {
-    const given: Case = { scenario, seed, crashes };
+    const given: Case = { scenario, seed, crashes, host: terms.host ?? hostOf(seed) };
     const session = sessionId(runs.length, new Uint8Array(10));
     const ran = await run(given, mutant, { store, session });
     runs.push(ran);
     return ran;
   };
   const { stepCount } = await attempt([]);
-  for (const crash of singles(kinds, stepCount, stride)) await attempt([crash]);
+  for (const crash of singles(terms, stepCount)) await attempt([crash]);
   const draw = chance(seed);
   for (let pair = 0; pair < pairCount; pair++) {
     const first: Crash = { kind: pick(kinds, draw.next()), step: 1 + draw.below(stepCount) };
@@ -52,12 +55,8 @@ export async function sweep(terms: Sweep, mutant: Mutant = NO_MUTANT): Promise<S
 }
 
 /** A stride of one more than there are kinds gives each step one crash, and the kinds by turns. */
-function* singles(
-  kinds: readonly CrashKind[],
-  stepCount: number,
-  stride: number,
-): Generator<Crash> {
-  for (let index = 0; index < stepCount * kinds.length; index += stride) {
+function* singles({ kinds, seed, stride }: Sweep, stepCount: number): Generator<Crash> {
+  for (let index = seed % stride; index < stepCount * kinds.length; index += stride) {
     const kind = kinds[index % kinds.length];
     if (kind !== undefined) yield { kind, step: 1 + Math.floor(index / kinds.length) };
   }

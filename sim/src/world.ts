@@ -1,6 +1,10 @@
-import type { Ask } from "@dev/model";
-import type { Action, ActionId, Message, Outcome } from "@dev/protocol";
+import type { Limits } from "@dev/core";
+import type { Action, ActionId, Event, Outcome } from "@dev/protocol";
 import { encodeAction, encodeEvent } from "@dev/protocol";
+import type { Save } from "@dev/store";
+import { Meter } from "./meter.ts";
+import { Transcripts } from "./transcript.ts";
+import { Words } from "./words.ts";
 
 /** A promise of the system's, by what its breach would be. */
 export type Promised =
@@ -14,8 +18,12 @@ export type Promised =
   | "invented"
   /** An id means one action for ever, and its life in the ledger is a legal one. */
   | "ledger"
-  /** The model sees a well-formed conversation that only grows. */
+  /** A model sees a well-formed conversation that only grows, and what a summary has to leave as it is. */
   | "conversation"
+  /** What a person says to a session at work reaches it once. */
+  | "said"
+  /** No limit is exceeded, and no sub-agent has a tool that its parent lacks. */
+  | "limit"
   /** The session goes on to its end. */
   | "stuck"
   /** Replaying the journal gives the same actions and the same bytes. */
@@ -47,18 +55,44 @@ export class World {
   readonly answered: Set<ActionId> = new Set();
   /** What an agent was asked for more than once. */
   readonly askedAgain: Set<ActionId> = new Set();
+  /** Every save that became durable. */
+  readonly saves: Save[] = [];
   /** How many effects the core was told that nobody can know the end of. */
   unknownCount = 0;
   readonly #asked = new Set<ActionId>();
   readonly #minted = new Map<ActionId, Uint8Array>();
-  #told: Ask | null = null;
+  readonly words: Words = new Words((what) => this.breach("said", what));
+  readonly transcripts: Transcripts = new Transcripts(this.words, (what) =>
+    this.breach("conversation", what),
+  );
+  readonly #meter: Meter;
+
+  constructor(limits: Limits) {
+    this.#meter = new Meter(limits, (what) => this.breach("limit", what));
+  }
 
   breach(promise: Promised, what: string): void {
     this.breaches.push({ promise, what });
   }
 
-  /** A ledger's line is durable that mints this action. */
-  mint(action: Action): void {
+  /** An event is durable, with the actions that it minted. */
+  append(event: Event, minted: readonly Action[]): void {
+    for (const action of minted) this.#mint(action);
+    if ("outcome" in event) this.answered.add(event.id);
+    this.#meter.append(event, minted);
+    this.words.append(event, minted);
+    this.transcripts.append(event, minted);
+    for (const { id, op } of minted) {
+      if (op.kind !== "model" || op.purpose !== "turn") continue;
+      const sizes = this.#meter.agents.map((agent) => this.transcripts.sizeBytes(agent));
+      this.#meter.weigh(
+        id,
+        sizes.reduce((sum, each) => sum + each, 0),
+      );
+    }
+  }
+
+  #mint(action: Action): void {
     const bytes = encodeAction(action);
     const known = this.#minted.get(action.id);
     if (known !== undefined && Buffer.compare(known, bytes) !== 0) {
@@ -89,36 +123,6 @@ export class World {
     if (this.happened.has(id)) this.breach("doubled", `effect ${id} happens again`);
     this.happened.add(id);
   }
-
-  /** A model is asked: what it is sent must go on from what was sent before, across restarts too. */
-  hear(ask: Ask): void {
-    const before = this.#told;
-    this.#told = ask;
-    const flaw = flawIn(ask.messages);
-    if (flaw !== null) this.breach("conversation", flaw);
-    if (before === null) return;
-    const head = ask.messages.slice(0, before.messages.length);
-    const same =
-      JSON.stringify([head, ask.prelude, ask.tools, ask.model]) ===
-      JSON.stringify([before.messages, before.prelude, before.tools, before.model]);
-    if (!same) this.breach("conversation", "what the model had been sent before has changed");
-  }
-}
-
-/** Why a provider would refuse these messages: each call has one result, right behind it, in order. */
-function flawIn(messages: readonly Message[]): string | null {
-  let waiting: readonly string[] = [];
-  for (const [index, message] of messages.entries()) {
-    if (message.kind === "tool") {
-      if (message.ref !== waiting[0])
-        return `message ${index} answers ${message.ref}, out of order`;
-      waiting = waiting.slice(1);
-      continue;
-    }
-    if (waiting.length > 0) return `message ${index} comes before the result of ${waiting[0]}`;
-    if (message.kind === "assistant") waiting = message.calls.map(({ ref }) => ref);
-  }
-  return waiting.length > 0 ? `the call ${waiting[0]} has no result` : null;
 }
 
 export function sameOutcome(a: Outcome, b: Outcome): boolean {

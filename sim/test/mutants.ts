@@ -1,4 +1,5 @@
 import type { Link, Vendor } from "@dev/cell";
+import type { Message } from "@dev/protocol";
 import { type Mutant, NO_MUTANT } from "@dev/sim";
 import type { Claim, Store } from "@dev/store";
 
@@ -116,6 +117,45 @@ export const FORGETS_RESULTS: Mutant = {
   },
 };
 
+/** After a restart what sub-agents came to is not sent. */
+export const FORGETS_AGENTS: Mutant = {
+  ...NO_MUTANT,
+  name: "forgotten sub-agents",
+  wrap: (services) => {
+    const { router, holder } = services;
+    const ask: typeof router.ask = (given, ...rest) => {
+      const spawns = new Set(given.messages.flatMap(spawnsIn));
+      const messages = given.messages.map((message) =>
+        message.kind === "tool" && spawns.has(message.ref) ? { ...message, text: "" } : message,
+      );
+      return router.ask(holder === "driver 1" ? given : { ...given, messages }, ...rest);
+    };
+    return { ...services, router: { ...router, ask } };
+  },
+};
+
+/** An answer to a question is written down twice. */
+export const ANSWERS_TWICE: Mutant = {
+  ...NO_MUTANT,
+  name: "doubled answer",
+  wrap: (services) => {
+    const { store } = services;
+    const append: Store["append"] = async (claim, entry) => {
+      const row = await store.session(claim.session);
+      const expect = row.ok ? row.value.sequence : entry.expect;
+      const done = await store.append(claim, { ...entry, expect });
+      if (entry.event.kind !== "reply" || !done.ok) return done;
+      return store.append(claim, { ...entry, expect: expect + 1, minted: [], dispatches: [] });
+    };
+    return { ...services, store: { ...store, append } };
+  },
+};
+
+function spawnsIn(message: Message): readonly string[] {
+  if (message.kind !== "assistant") return [];
+  return message.calls.filter(({ op }) => op.kind === "spawn").map(({ ref }) => ref);
+}
+
 const GOOD = {
   kind: "ok",
   result: {
@@ -156,6 +196,8 @@ function delegate(link: Link): Link {
     spool,
     perform: (...given) => link.perform(...given),
     acknowledge: (ids) => link.acknowledge(ids),
+    open: (...given) => link.open(...given),
+    collect: (signal) => link.collect(signal),
     close: () => link.close(),
   };
 }

@@ -7,4 +7,6 @@ export const DEFAULT_CELL_LIMITS: CellLimits = {
   processCount: 512,
   openFileCount: 4096,
   fileBytes: 2 * 1024 * 1024 * 1024,
+  memoryBytes: 8 * 1024 * 1024 * 1024,
+  diskBytes: 16 * 1024 * 1024 * 1024,
 };

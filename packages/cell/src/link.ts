@@ -19,6 +19,7 @@ import {
   type Result,
   type RpcResponse,
 } from "@dev/protocol";
+import { type ChannelKind, Channels } from "./channel.ts";
 import type { Boundary, Link, OnOutput } from "./vendor.ts";
 import {
   HELLO,
@@ -42,6 +43,15 @@ export const LINK_OPEN_LIMIT_MS: number = 30_000;
 /** An agent that has not ended so long after `close` is cut off. */
 export const LINK_CLOSE_LIMIT_MS: number = 5_000;
 
+/** What the host does for an agent. */
+export type LinkHandlers = {
+  /**
+   * Called for each channel that the agent opens; whoever does not want it destroys the stream, and
+   * the error's message is told. Without this none can be opened.
+   */
+  readonly onChannel?: (kind: ChannelKind, payload: Uint8Array, stream: Duplex) => void;
+};
+
 /**
  * Opens a link over a stream to an agent that has been started. The agent answers when its spool is
  * its own; while the one before it is still ending it says so, and the wait goes on. Aborting cuts the
@@ -51,9 +61,10 @@ export async function connectLink(
   stream: Duplex,
   opening: Opening,
   boundary: Boundary,
+  handlers: LinkHandlers,
   signal: AbortSignal,
 ): Promise<Result<Link>> {
-  const wire = new LinkWire(stream);
+  const wire = new LinkWire(stream, handlers);
   const cut = () => wire.lose(fault("link_lost", "opening the link was given up", opening.cell));
   signal.addEventListener("abort", cut, { once: true });
   if (signal.aborted) cut();
@@ -76,6 +87,8 @@ export async function connectLink(
     spool: hello.value.spool,
     perform: (action, onOutput, abort) => wire.perform(action, onOutput, abort),
     acknowledge: (ids) => wire.tell(METHODS.acknowledge, ids),
+    open: (kind, payload, abort) => wire.channels.open(kind, payload, abort),
+    collect: () => Promise.resolve(ok(undefined)),
     close: () => wire.close(),
   });
 }
@@ -87,6 +100,7 @@ type Waiting = {
 
 /** The host's end of the stream: requests out, and whoever waits for their answers. */
 class LinkWire {
+  readonly channels: Channels;
   readonly #stream: Duplex;
   readonly #reader = new FrameReader();
   readonly #waiting = new Map<number, Waiting>();
@@ -94,8 +108,16 @@ class LinkWire {
   #lastPromise = 0;
   #lost: Fault | null = null;
 
-  constructor(stream: Duplex) {
+  constructor(stream: Duplex, { onChannel }: LinkHandlers) {
     this.#stream = stream;
+    this.channels = new Channels(
+      {
+        send: (channel, message) => this.#write(requestFrame(METHODS.channel, channel, message)),
+        waitingBytes: () => stream.writableLength,
+        serve: (kind) => onChannel && ((payload, its) => onChannel(kind, payload, its)),
+      },
+      "host",
+    );
     this.#ended = new Promise((resolve) => {
       if (stream.closed) resolve();
       else stream.once("close", () => resolve());
@@ -114,6 +136,7 @@ class LinkWire {
     const waiting = [...this.#waiting.values()];
     this.#waiting.clear();
     for (const { answer } of waiting) answer(fail(why));
+    this.channels.lose(why);
     this.#stream.destroy();
   }
 
@@ -161,10 +184,7 @@ class LinkWire {
 
   /** Sends what has no answer; to a lost link it goes nowhere. */
   tell(method: number, ids: readonly ActionId[]): void {
-    if (this.#lost !== null) return;
-    this.#stream.write(
-      requestFrame(method, 0, encodeShape(IDS, { ids: ids.map((id) => ({ id })) })),
-    );
+    this.#write(requestFrame(method, 0, encodeShape(IDS, { ids: ids.map((id) => ({ id })) })));
   }
 
   async close(): Promise<void> {
@@ -196,8 +216,12 @@ class LinkWire {
     const promise = this.#lastPromise;
     return new Promise((answer) => {
       this.#waiting.set(promise, { answer, interim });
-      this.#stream.write(requestFrame(method, promise, payload));
+      this.#write(requestFrame(method, promise, payload));
     });
+  }
+
+  #write(frame: Uint8Array): void {
+    if (this.#lost === null) this.#stream.write(frame, () => this.channels.pump());
   }
 
   #read(chunk: Uint8Array): void {
@@ -210,6 +234,11 @@ class LinkWire {
   }
 
   #take({ status, promise, body }: RpcResponse): void {
+    if (status === STATUSES.channel) {
+      const taken = this.channels.take(promise, body);
+      if (!taken.ok) this.lose(lost(`the link is garbled: ${taken.fault.message}`));
+      return;
+    }
     const waiting = this.#waiting.get(promise);
     if (waiting === undefined) return;
     if (status === STATUSES.interim) {

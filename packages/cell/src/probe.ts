@@ -1,3 +1,4 @@
+import { readlinkSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -55,6 +56,8 @@ const PROBE_LIMITS: CellLimits = {
   processCount: 64,
   openFileCount: 256,
   fileBytes: 1024 * 1024,
+  memoryBytes: 1024 * 1024 * 1024,
+  diskBytes: 64 * 1024 * 1024,
 };
 
 async function probeCell(
@@ -110,7 +113,7 @@ async function readyLink(vendor: Vendor, id: CellId, spec: CellSpec): Promise<Re
 
 /** Runs a command; where there is a boundary, the command tells how the kernel sees it. */
 async function check(link: Link, signal: AbortSignal): Promise<Result<undefined>> {
-  const argv = link.boundary === "none" ? ["true"] : ["cat", ...TOLD_BY];
+  const argv = link.boundary === "none" ? ["true"] : ["sh", "-c", TOLD_BY];
   const answer = await link.perform(commandOf(argv), () => undefined, signal);
   if (!answer.ok) return answer;
   const { outcome } = answer.value;
@@ -120,20 +123,32 @@ async function check(link: Link, signal: AbortSignal): Promise<Result<undefined>
   }
   const { end, stdout, stderr } = outcome.result;
   if (end.kind !== "exit" || end.code !== 0) {
-    return fail(fault("unavailable", `a command in the cell failed: ${stderr}`, argv.join(" ")));
+    const mend =
+      "where it is gVisor's, its kernel may be older than your programs: take a newer one";
+    const message = `a command in the cell failed: ${stderr}`;
+    return fail(fault("unavailable", message, argv.join(" "), mend));
   }
   return link.boundary === "none" ? ok(undefined) : checkBoundary(stdout);
 }
 
-const TOLD_BY = ["/proc/self/status", "/proc/self/net/dev", "/proc/1/comm"];
+/** `ls` first: it fails in a kernel that is older than the machine's programs. */
+const TOLD_BY =
+  "ls -l / > /dev/null && cat /proc/self/status /proc/self/net/dev && readlink /proc/self/ns/pid";
 
 const CLAIMS: readonly { readonly what: string; readonly holds: (told: string) => boolean }[] = [
   { what: "system calls are filtered", holds: (told) => /^Seccomp:\s+2$/m.test(told) },
-  { what: "no program can gain privileges", holds: (told) => /^NoNewPrivs:\s+1$/m.test(told) },
+  // gVisor has no such line; that there is no capability at all holds there as well.
+  { what: "no program can gain privileges", holds: (told) => !/^NoNewPrivs:\s+0$/m.test(told) },
   { what: "there is no capability", holds: (told) => /^CapEff:\s+0+$/m.test(told) },
-  { what: "its processes are apart", holds: (told) => /^bwrap$/m.test(told) },
+  { what: "its processes are apart", holds: areProcessesApart },
   { what: "there is no network", holds: (told) => interfacesOf(told).every((one) => one === "lo") },
 ];
+
+/** Whatever process 1 of a cell is called: what it counts its processes in is not what this one is counted in. */
+function areProcessesApart(told: string): boolean {
+  const namespace = /^pid:\[\d+\]$/m.exec(told)?.[0];
+  return namespace !== undefined && namespace !== readlinkSync("/proc/self/ns/pid");
+}
 
 function interfacesOf(told: string): readonly string[] {
   return [...told.matchAll(/^\s*([\w.@-]+):(?:\s+\d+){16}\s*$/gm)].map((match) => match[1] ?? "");

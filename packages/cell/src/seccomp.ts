@@ -1,4 +1,4 @@
-import { fail, fault, never, ok, type Result } from "@dev/protocol";
+import { type Fault, fail, fault, never, ok, type Result } from "@dev/protocol";
 
 /** What a filter is for. With `ptrace`, debuggers work in the cell, and can stop its agent. */
 export type SeccompPolicy = { readonly arch: string; readonly ptrace: boolean };
@@ -12,10 +12,89 @@ export type SeccompArch = "x64" | "arm64";
  */
 export function compileSeccomp(policy: SeccompPolicy): Result<Uint8Array> {
   const { arch } = policy;
-  if (arch !== "x64" && arch !== "arm64") {
-    return fail(fault("unsupported", "no system call table for this processor", arch));
-  }
+  if (arch !== "x64" && arch !== "arm64") return fail(noTable(arch));
   return ok(assemble(program(arch, policy.ptrace)));
+}
+
+/** The same filter in the words of the OCI runtime specification (`linux.seccomp`). */
+export type SeccompProfile = {
+  readonly defaultAction: "SCMP_ACT_ALLOW";
+  readonly architectures: readonly string[];
+  readonly syscalls: readonly SeccompRule[];
+};
+
+type SeccompRule = {
+  readonly names: readonly string[];
+  readonly action: "SCMP_ACT_ERRNO";
+  readonly errnoRet: number;
+  readonly args?: readonly Comparison[];
+};
+
+type Comparison = {
+  readonly index: number;
+  readonly op: "SCMP_CMP_EQ" | "SCMP_CMP_GE" | "SCMP_CMP_MASKED_EQ";
+  readonly value: number;
+  readonly valueTwo?: number;
+};
+
+/** What a container runtime makes that filter from. Fault: `unsupported`, as above. */
+export function seccompProfile(policy: SeccompPolicy): Result<SeccompProfile> {
+  const { arch, ptrace } = policy;
+  if (arch !== "x64" && arch !== "arm64") return fail(noTable(arch));
+  const named = (verdict: Label): readonly string[] =>
+    Object.keys(SYSCALLS)
+      .filter((name) => syscallNumber(name, arch) !== undefined && verdictOn(name) === verdict)
+      .filter((name) => !(ptrace && DEBUGGING.includes(name)));
+  return ok({
+    defaultAction: "SCMP_ACT_ALLOW",
+    architectures: [arch === "x64" ? "SCMP_ARCH_X86_64" : "SCMP_ARCH_AARCH64"],
+    syscalls: [
+      refusal(named("eperm"), EPERM),
+      refusal(named("enosys"), ENOSYS),
+      // A rule's comparisons must all hold, so that any one bit is a rule of its own.
+      ...bitsOf(NAMESPACE_FLAGS).map((bit) => refusal(["clone"], EPERM, masked(0, bit, bit))),
+      ...[TIOCSTI, TIOCLINUX].map((request) =>
+        refusal(["ioctl"], EPERM, masked(1, LOW_HALF, request)),
+      ),
+      ...refusedFamilies().map((comparison) => refusal(["socket"], EAFNOSUPPORT, comparison)),
+    ],
+  });
+}
+
+function refusal(
+  names: readonly string[],
+  errnoRet: number,
+  ...args: readonly Comparison[]
+): SeccompRule {
+  const rule = { names, action: "SCMP_ACT_ERRNO", errnoRet } as const;
+  return args.length === 0 ? rule : { ...rule, args };
+}
+
+/** The kernel looks at no more of an int than this. */
+const LOW_HALF = 0xffffffff;
+/** Past the last family that there is. */
+const FAMILY_END = 64;
+
+function masked(index: number, mask: number, value: number): Comparison {
+  return { index, op: "SCMP_CMP_MASKED_EQ", value: mask, valueTwo: value };
+}
+
+function refusedFamilies(): readonly Comparison[] {
+  const known = Array.from({ length: FAMILY_END }, (_, family) => family);
+  return [
+    ...known
+      .filter((family) => !SOCKET_FAMILIES.includes(family))
+      .map((value): Comparison => ({ index: 0, op: "SCMP_CMP_EQ", value })),
+    { index: 0, op: "SCMP_CMP_GE", value: FAMILY_END },
+  ];
+}
+
+function bitsOf(flags: number): readonly number[] {
+  return Array.from({ length: 32 }, (_, bit) => 2 ** bit).filter((bit) => (flags & bit) !== 0);
+}
+
+function noTable(arch: string): Fault {
+  return fault("unsupported", "no system call table for this processor", arch);
 }
 
 /** The number of a call that the filter knows of; undefined for others, and where it is no call. */

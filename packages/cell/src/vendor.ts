@@ -1,4 +1,6 @@
 import type { Action, CellId, EffectEvent, Fault, Result } from "@dev/protocol";
+import type { OpenChannel } from "./channel.ts";
+import type { NetworkRules } from "./egress/rule.ts";
 
 /**
  * A source of cells. Four lifecycle methods, and nothing that describes what a substrate can do. Each
@@ -22,6 +24,8 @@ export type CellSpec = {
   /** Variables for every command in the cell. */
   readonly variables: Readonly<Record<string, string>>;
   readonly limits: CellLimits;
+  /** What the cell may reach, by way of the host; without rules it has no network at all. */
+  readonly network?: NetworkRules;
 };
 
 export type CellLimits = {
@@ -32,6 +36,10 @@ export type CellLimits = {
   readonly processCount: number;
   readonly openFileCount: number;
   readonly fileBytes: number;
+  /** Of all its processes together, where the machine can count that. */
+  readonly memoryBytes: number;
+  /** What one command may write in all, in its workspace, home and temporary files. */
+  readonly diskBytes: number;
 };
 
 /** Where a cell is now: a level, not an edge. */
@@ -68,6 +76,16 @@ export interface Link {
   perform(action: Action, onOutput: OnOutput, signal: AbortSignal): Promise<Result<EffectEvent>>;
   /** The outcomes of these are safe elsewhere: the spool may drop what they say, not that they were. */
   acknowledge(ids: readonly Action["id"][]): void;
+  /**
+   * Opens a two-way byte stream to the agent, beside its effects: see `Channels`. Faults:
+   * `unsupported` for a kind that the agent does not serve, `limit`, `unavailable`, `link_lost`.
+   */
+  readonly open: OpenChannel;
+  /**
+   * Brings what the cell has changed in its workspace into `CellSpec.workspace`. Where the cell works in
+   * that very directory there is nothing to bring.
+   */
+  collect(signal: AbortSignal): Promise<Result<undefined>>;
   /** Ends the agent, and every process that it started. */
   close(): Promise<void>;
 }

@@ -1,5 +1,6 @@
 import {
   type ActionId,
+  boolAt,
   type CellId,
   codeAt,
   decodeShape,
@@ -28,14 +29,23 @@ import type { CellLimits } from "./vendor.ts";
 /**
  * The link's calls, as ZAP RPC requests from the host. `open` comes first and is answered with a
  * `Hello`; `perform` (an action) with its event; the others with nothing. `close` ends the agent.
+ * A `channel` request is a message of the channel that its promise numbers, and is no call.
  */
-export const METHODS = { open: 1, perform: 2, cancel: 3, acknowledge: 4, close: 5 } as const;
+export const METHODS = {
+  open: 1,
+  perform: 2,
+  cancel: 3,
+  acknowledge: 4,
+  close: 5,
+  channel: 6,
+} as const;
 
 /**
  * `interim` comes any number of times before the one answer: to `open`, that the agent of before is
- * still ending; to `perform`, some output. Interim output may be dropped, an answer never.
+ * still ending; to `perform`, some output. Interim output may be dropped, an answer never. A
+ * `channel` response is a message of the channel that its promise numbers, and answers nothing.
  */
-export const STATUSES = { interim: 102, done: 200, refused: 400 } as const;
+export const STATUSES = { channel: 101, interim: 102, done: 200, refused: 400 } as const;
 
 /** What an agent is told when it starts; paths are as the cell sees them, and absolute. */
 export type Opening = {
@@ -46,9 +56,15 @@ export type Opening = {
   readonly spool: string;
   /** The ripgrep program. */
   readonly rg: string;
+  /** The addon of @lydell/node-pty. */
+  readonly pty: string;
   readonly limits: CellLimits;
   /** For every command. */
   readonly variables: readonly Variable[];
+  /** Whether the host serves channels of kind `egress`, each as a proxy. */
+  readonly hasNetwork: boolean;
+  /** What commands are to trust besides the system's certificates, as PEM; empty where nothing is. */
+  readonly certificates: string;
 };
 
 export type Hello = {
@@ -66,6 +82,8 @@ export const LIMITS: StructShape<CellLimits> = struct<CellLimits>("CellLimits", 
   processCount: u64At(16),
   openFileCount: u64At(24),
   fileBytes: u64At(32),
+  memoryBytes: u64At(40),
+  diskBytes: u64At(48),
 });
 
 export const OPENING: StructShape<Opening> = struct<Opening>("Opening", {
@@ -77,6 +95,9 @@ export const OPENING: StructShape<Opening> = struct<Opening>("Opening", {
   rg: textAt(32),
   limits: objectAt(40, LIMITS),
   variables: listAt(44, VARIABLE),
+  hasNetwork: boolAt(52),
+  certificates: textAt(56),
+  pty: textAt(64),
 });
 
 export const HELLO: StructShape<Hello> = struct<Hello>("Hello", {

@@ -26,11 +26,13 @@ async function shop(limits: Partial<CellLimits> = {}): Promise<Shop> {
   await mkdir(root);
   identities++;
   const opened = await Commands.open({
+    network: null,
     directory: join(directory, "spool"),
     identity: `test-${process.pid}-${identities}`,
     limits: { ...DEFAULT_CELL_LIMITS, ...limits },
     base: { PATH: process.env.PATH ?? "", BASE: "base" },
     clock: realClock,
+    written: [root],
   });
   if (!opened.ok) throw new Error(opened.fault.message);
   const commands = opened.value;
@@ -354,6 +356,39 @@ test("an output file has a limit, and says where it was reached", async () => {
   const kept = await readFile(result.outputPath, "latin1");
   expect(kept.length).toBeLessThan(100_100);
   expect(kept).toContain("[more than 100000 bytes: the rest was not kept]");
+});
+
+test("a command that writes more than the cell's disk may take is killed, and says so", async () => {
+  const { run, root } = await shop({ diskBytes: 20_000_000 });
+  const result = resultOf(await run(sh("while :; do head -c 8000000 /dev/urandom >> big; done")));
+  expect(result.end).toEqual({ kind: "signal", signal: "SIGKILL" });
+  expect(result.stderr).toMatch(/killed: \d+ bytes were written .* diskBytes is 20000000/);
+  expect((await stat(join(root, "big"))).size).toBeGreaterThan(20_000_000);
+});
+
+test("what has no name any more is written as well, and a background command is held to it too", async () => {
+  const { run } = await shop({ diskBytes: 20_000_000 });
+  const unlinked = "exec 3>gone; rm gone; while :; do head -c 8000000 /dev/urandom >&3; done";
+  const result = resultOf(await run(sh(unlinked)));
+  expect(result.end).toEqual({ kind: "signal", signal: "SIGKILL" });
+  const after = resultOf(
+    await run({
+      ...sh("while :; do head -c 8000000 /dev/urandom >> more; done"),
+      background: true,
+    }),
+  );
+  await until(async () => (await readFile(after.outputPath, "utf8")).includes("SIGKILL"));
+});
+
+test("what others write is not what a command wrote", async () => {
+  const { run, root } = await shop({ diskBytes: 20_000_000 });
+  const elsewhere = await scratch();
+  const begun = run(sh("while [ ! -e go ]; do sleep 0.05; done; echo done"));
+  for (let round = 0; round < 3; round++) {
+    await writeFile(join(elsewhere, `other-${round}`), Buffer.alloc(30_000_000, round));
+  }
+  await writeFile(join(root, "go"), "");
+  expect(resultOf(await begun).stdout).toBe("done\n");
 });
 
 test("a background command answers at once, and its output goes on into a file", async () => {

@@ -51,7 +51,15 @@ async function desk(directory: string): Promise<Desk> {
   const limits = DEFAULT_CELL_LIMITS;
   const base = { PATH: process.env.PATH ?? "" };
   const where = join(directory, "spool");
-  const commands = await Commands.open({ directory: where, identity, limits, base, clock });
+  const commands = await Commands.open({
+    directory: where,
+    identity,
+    limits,
+    base,
+    clock,
+    written: [],
+    network: null,
+  });
   if (!commands.ok) throw new Error(commands.fault.message);
   const real = cellEffects({
     tree: new Tree(workspace),

@@ -41,6 +41,10 @@ export const rgPath: string = createRequire(import.meta.url).resolve(
   `@vscode/ripgrep-${process.platform}-${process.arch}/bin/rg`,
 );
 
+export const ptyAddon: string = createRequire(import.meta.url).resolve(
+  `@lydell/node-pty-${process.platform}-${process.arch}/pty.node`,
+);
+
 export const IDLE: AbortSignal = new AbortController().signal;
 
 /** A directory that is removed when the test ends. */
@@ -159,9 +163,12 @@ export class TestCell {
       workspace: this.workspace,
       spool: this.spool,
       rg: rgPath,
+      pty: ptyAddon,
       limits: { ...DEFAULT_CELL_LIMITS, ...limits },
       variables: [],
+      hasNetwork: false,
+      certificates: "",
     };
-    return connectLink(stream, opening, "none", signal);
+    return connectLink(stream, opening, "none", {}, signal);
   }
 }

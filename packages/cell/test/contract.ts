@@ -1,6 +1,9 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
+import type { CellId } from "@dev/protocol";
 import { expect, test } from "vitest";
+import { openPty } from "../src/pty.ts";
 import type { Boundary, CellSpec, Vendor } from "../src/vendor.ts";
 import { isAlive } from "../src/vendors/process.ts";
 import { directoryOf, readRecord } from "../src/vendors/record.ts";
@@ -23,6 +26,9 @@ import {
   temporary,
   until,
 } from "./machine.ts";
+import { listening } from "./network.ts";
+
+const NEVER: AbortSignal = new AbortController().signal;
 
 /** One way to have cells, as the contract sees it. */
 export type Subject = {
@@ -34,15 +40,24 @@ export type Subject = {
   readonly options?: Partial<VendorOptions>;
   /** The user of this machine that drives it; without one, whoever runs the tests. */
   readonly uid?: number;
+  /** Its processes are the machine's, unless it has a kernel of its own. */
+  readonly kernel?: "own";
   readonly skip: string | undefined;
+  /** Promises that its cells cannot keep, by their sentences, and why: what holds instead has tests of its own. */
+  readonly except?: Readonly<Record<string, string>>;
+  /** Where the workspace of a cell that is not near is seen; by default it is the spec's. */
+  readonly workspaceOf?: (id: CellId) => string;
+  /** Who asks the vendor, where it is not asked by its name in this process and in others. */
+  readonly drivers?: (options: VendorOptions) => Drivers;
 };
+
+export type Drivers = { readonly here: Driver; readonly apart: () => Driver };
 
 /** What every vendor promises, whatever its cells are made of. */
 export function vendorContract(subject: Subject): void {
   const base = temporary(subject.uid);
   const options = optionsIn(base, subject.options);
-  const apart = (): Driver => driverApart(subject.vendor, options, subject.uid);
-  const here = subject.uid === undefined ? driverHere(subject.vendor, options) : apart();
+  const { here, apart } = subject.drivers?.(options) ?? driversOf(subject, options);
   const ground: Ground = {
     subject,
     home: join(options.home, subject.vendor),
@@ -50,12 +65,22 @@ export function vendorContract(subject: Subject): void {
     spec: () => specIn(base, {}, subject.uid),
     apart,
   };
-  for (const [sentence, holds] of PROMISES) {
+  const promises = subject.uid === undefined ? [...PROMISES, ...NEAR_PROMISES] : PROMISES;
+  const sentences = promises.map(([sentence]) => sentence);
+  const strays = Object.keys(subject.except ?? {}).filter((one) => !sentences.includes(one));
+  if (strays.length > 0) throw new Error(`no promise of the contract: ${strays.join("; ")}`);
+  for (const [sentence, holds] of promises) {
     test(`${subject.title}: ${sentence}`, (context) => {
-      context.skip(subject.skip !== undefined, `${subject.skip}`);
+      const why = subject.skip ?? subject.except?.[sentence];
+      context.skip(why !== undefined, `${why}`);
       return holds(ground);
     });
   }
+}
+
+function driversOf({ uid, vendor }: Subject, options: VendorOptions): Drivers {
+  const apart = (): Driver => driverApart(vendor, options, uid);
+  return { here: uid === undefined ? driverHere(vendor, options) : apart(), apart };
 }
 
 /** What a promise is tried on. */
@@ -69,7 +94,30 @@ type Ground = {
   readonly apart: () => Driver;
 };
 
+/** The process that is the cell, as its record has it. */
+async function rootOf({ home, subject }: Ground, id: CellId): Promise<number> {
+  const record = await readRecord(home, id, subject.vendor);
+  const running = record.ok ? record.value?.running : undefined;
+  if (running?.kind !== "started") throw new Error(`${id} is not running`);
+  return running.root.pid;
+}
+
 type Promised = readonly [sentence: string, holds: (ground: Ground) => Promise<void>];
+
+/** What answers on the loopback, on the machine's port and on one of the cell's own. */
+const LOOPBACK = `
+const { connect, createServer } = require("node:net");
+const ask = (port) => new Promise((resolve) => {
+  const socket = connect(port, "127.0.0.1");
+  socket.on("error", (error) => resolve(error.code));
+  socket.on("data", (chunk) => resolve(String(chunk)));
+});
+const server = createServer((socket) => socket.end("the cell's")).listen(0, "127.0.0.1", async () => {
+  console.log(await ask(+process.argv[1]));
+  console.log(await ask(server.address().port));
+  process.exit();
+});
+`;
 
 const PROMISES: readonly Promised[] = [
   [
@@ -90,7 +138,22 @@ const PROMISES: readonly Promised[] = [
         code: 0,
         stdout: "here",
       });
-      expect(readFileSync(join(its.workspace, "made"), "utf8")).toBe("here");
+      const workspace = subject.workspaceOf?.(id) ?? its.workspace;
+      expect(readFileSync(join(workspace, "made"), "utf8")).toBe("here");
+      await vendor.delete(id);
+    },
+  ],
+  [
+    "what listens in a cell is reached in it, and what listens on the machine is not",
+    async ({ spec, subject, vendor }) => {
+      const id = newId();
+      const port = await listening(createServer((socket) => socket.end("the machine's")));
+      const link = await linkOf((progress) => vendor.create(id, spec(), progress));
+      const said = await ran(link, "node", "-e", LOOPBACK, String(port));
+      // Without a boundary the machine's network is the cell's.
+      const outside = subject.boundary === "none" ? /^the machine's\n/ : /^E[A-Z]+\n/;
+      expect(said.stdout).toMatch(outside);
+      expect(said.stdout).toMatch(/\nthe cell's\n$/);
       await vendor.delete(id);
     },
   ],
@@ -172,18 +235,39 @@ const PROMISES: readonly Promised[] = [
   ],
   [
     "an agent that is killed loses its link at once, and the next has its spool",
-    async ({ spec, vendor }) => {
+    async (ground) => {
+      const { spec, subject, vendor } = ground;
       const id = newId();
       const its = spec();
       const old = await linkOf((progress) => vendor.create(id, its, progress));
       const running = perform(old, execAction(["sh", "-c", "touch began; exec sleep 600"]));
       await until(() => existsSync(join(its.workspace, "began")));
       const before = processesOf(id);
-      process.kill(agentOf(id), "SIGKILL");
+      const agent = subject.kernel === "own" ? await rootOf(ground, id) : agentOf(id);
+      process.kill(agent, "SIGKILL");
       expect(await running).toMatchObject({ ok: false, fault: { code: "link_lost" } });
       const link = await linkOf((progress) => vendor.get(id, its, progress));
       expect([link.generation, link.spool]).toEqual([2, old.spool]);
       expect(processesOf(id).filter((pid) => before.includes(pid))).toEqual([]);
+      await vendor.delete(id);
+    },
+  ],
+  [
+    "a cell that kills all that it can reach is a lost link, and starts again",
+    async ({ spec, subject, vendor }) => {
+      const id = newId();
+      const its = spec();
+      const old = await linkOf((progress) => vendor.create(id, its, progress));
+      expect(old.boundary).toBe(subject.boundary);
+      // Without a boundary "all" would be this machine's: there it is the agent alone.
+      const kills = old.boundary === "none" ? "kill -9 $PPID" : "kill -9 -1";
+      expect(await perform(old, execAction(["sh", "-c", `${kills}; sleep 600`]))).toMatchObject({
+        ok: false,
+        fault: { code: "link_lost" },
+      });
+      const link = await linkOf((progress) => vendor.get(id, its, progress));
+      expect([link.generation, link.spool]).toEqual([2, old.spool]);
+      expect(await ran(link, "true")).toMatchObject({ code: 0 });
       await vendor.delete(id);
     },
   ],
@@ -312,6 +396,33 @@ const PROMISES: readonly Promised[] = [
       expect(processesOf(id)).toEqual([]);
       expect(existsSync(directoryOf(home, id).path)).toBe(false);
       await next.kill();
+    },
+  ],
+];
+
+/** What is promised to whoever has the link in its own process. */
+const NEAR_PROMISES: readonly Promised[] = [
+  [
+    "a terminal opens in the cell's workspace, and ends with the cell",
+    async ({ spec, vendor }) => {
+      const id = newId();
+      const link = await linkOf((progress) => vendor.create(id, spec(), progress));
+      const opening = { cwd: ".", columns: 91, rows: 17, variables: [] };
+      const sized = { ...opening, argv: ["sh", "-c", "stty size; pwd; exit 3"] };
+      const first = await openPty(link.open, sized, NEVER);
+      if (!first.ok) throw new Error(first.fault.message);
+      let text = "";
+      first.value.onData((bytes) => {
+        text += Buffer.from(bytes).toString();
+      });
+      expect(await first.value.ended).toMatchObject({ ok: true, value: { code: 3 } });
+      expect(text).toContain("17 91");
+      const second = await openPty(link.open, { ...opening, argv: ["sleep", "600"] }, NEVER);
+      if (!second.ok) throw new Error(second.fault.message);
+      await link.close();
+      expect(await second.value.ended).toMatchObject({ ok: false });
+      await until(() => processesOf(id).length === 0);
+      await vendor.delete(id);
     },
   ],
 ];

@@ -84,9 +84,10 @@ test("nothing of a store, a model, a session or a core is in the agent", () => {
   const inside = modules.filter((module) => !module.startsWith("\0"));
   expect(inside.some((module) => module.endsWith("cell/src/agent/main.ts"))).toBe(true);
   const allowed =
-    /\/(packages\/(protocol|workspace)\/src|packages\/cell\/src|node_modules\/diff)\//;
+    /\/(packages\/(protocol|workspace)\/src|packages\/cell\/src|node_modules\/(diff|ws))\//;
   expect(inside.filter((module) => !allowed.test(module))).toEqual([]);
-  const cell = /packages\/cell\/src\/(agent\/|wire\.ts|vendor\.ts)/;
+  const cell =
+    /packages\/cell\/src\/(agent\/|channel\.ts|pty\.ts|dial\.ts|websocket\.ts|wire\.ts|workspace\.ts|vendor\.ts)/;
   expect(inside.filter((m) => m.includes("packages/cell/src/") && !cell.test(m))).toEqual([]);
 });
 
@@ -416,7 +417,7 @@ test("an agent that says nothing is given up, and one that is waiting for anothe
     const [host, agent] = duplexPair();
     agent.resume();
     const opening = openingOf("c_00000000000000000000000000");
-    const connecting = connectLink(host, opening, "none", IDLE);
+    const connecting = connectLink(host, opening, "none", {}, IDLE);
     await vi.advanceTimersByTimeAsync(LINK_OPEN_LIMIT_MS - 1);
     agent.write(responseFrame(STATUSES.interim, 1, new Uint8Array(0)));
     await vi.advanceTimersByTimeAsync(LINK_OPEN_LIMIT_MS - 1);
@@ -431,7 +432,7 @@ test("an agent that says nothing is given up, and one that is waiting for anothe
 test("an agent of another generation than was started is refused", async () => {
   const [host, agent] = duplexPair();
   agent.resume();
-  const connecting = connectLink(host, openingOf("c_00000000000000000000000000"), "none", IDLE);
+  const connecting = connectLink(host, openingOf("c_00000000000000000000000000"), "none", {}, IDLE);
   const hello = encodeShape(HELLO, { generation: 2, spool: "s" });
   agent.write(responseFrame(STATUSES.done, 1, hello));
   expect(codeOf(await connecting)).toBe("superseded");
@@ -519,14 +520,19 @@ function openingOf(cell: string) {
     workspace: "/w",
     spool: "/s",
     rg: "/rg",
+    pty: "/pty",
     limits: {
       commandTimeoutMs: 1,
       outputBytes: 1,
       processCount: 1,
       openFileCount: 1,
       fileBytes: 1,
+      memoryBytes: 1,
+      diskBytes: 1,
     },
     variables: [],
+    hasNetwork: false,
+    certificates: "",
   };
 }
 
@@ -534,7 +540,7 @@ function openingOf(cell: string) {
 async function fakeLink(ears: "hears" | "deaf" = "hears"): Promise<{ link: Link; agent: Duplex }> {
   const [host, agent] = duplexPair();
   if (ears === "hears") agent.resume();
-  const connecting = connectLink(host, openingOf("c_00000000000000000000000000"), "none", IDLE);
+  const connecting = connectLink(host, openingOf("c_00000000000000000000000000"), "none", {}, IDLE);
   agent.write(responseFrame(STATUSES.done, 1, encodeShape(HELLO, { generation: 1, spool: "s" })));
   const link = await connecting;
   if (!link.ok) throw new Error(link.fault.message);

@@ -4,6 +4,7 @@ import {
   chmodSync,
   chownSync,
   copyFileSync,
+  existsSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -20,6 +21,9 @@ import {
   cellId,
   type EffectEvent,
   type EffectOp,
+  fail,
+  fault,
+  ok,
   type Result,
   ROOT_AGENT,
   turnId,
@@ -31,6 +35,7 @@ import { DEFAULT_CELL_LIMITS } from "../src/limits.ts";
 import type { CellSpec, Link, Observation, Progress, Vendor } from "../src/vendor.ts";
 import type { VendorOptions } from "../src/vendors/registry.ts";
 import { openVendor } from "../src/vendors/registry.ts";
+import { ptyAddon } from "./cell.ts";
 import type { Call, Told } from "./driver.ts";
 
 /** A directory that is gone after the file's tests; `uid` owns it, and everybody can walk through it. */
@@ -53,10 +58,12 @@ afterAll(() => {
 });
 
 /** Bundles one program as a release does. */
-async function bundled(entry: string, file: string): Promise<string> {
+export async function bundled(entry: string, file: string): Promise<string> {
   const build = await rolldown({
     input: join(import.meta.dirname, entry),
     platform: "node",
+    // Only one kind loads it, and it is large.
+    external: ["@kubernetes/client-node"],
     resolve: { conditionNames: ["source", "node", "import", "default"] },
   });
   await build.write({ file, format: "esm", codeSplitting: false });
@@ -71,15 +78,29 @@ const agentBundle: string = await bundled("../src/agent/main.ts", join(bundles, 
 /** Where every user may run it: a checkout may lie in somebody's closed home. */
 const rg: string = join(bundles, "rg");
 copyFileSync(rgPath, rg);
+const pty: string = join(bundles, "pty.node");
+copyFileSync(ptyAddon, pty);
 const driverBundle: string = await bundled("driver.ts", join(bundles, "driver.mjs"));
+
+/** The one that set-up has built, or else this machine's. */
+export const runsc: string = builtRunsc() ?? "runsc";
+
+function builtRunsc(): string | undefined {
+  const directory = join(import.meta.dirname, "../../../.cache/bin");
+  const names = existsSync(directory) ? readdirSync(directory) : [];
+  const built = names.filter((name) => /^runsc-v[\w.-]+$/.test(name)).sort();
+  return built.map((name) => join(directory, name)).at(-1);
+}
 
 export function optionsIn(base: string, rest: Partial<VendorOptions> = {}): VendorOptions {
   return {
     home: join(base, "cells"),
     agent: agentBundle,
     rg,
+    pty,
     environment: { PATH: process.env.PATH, HOME: process.env.HOME },
     masked: [],
+    runsc: { binary: runsc },
     ...rest,
   };
 }
@@ -162,7 +183,10 @@ export function driverApart(
     const close = async (): Promise<void> => {
       await ask({ call: "close", link: facts.number });
     };
-    return { kind: "ready", link: { ...facts, perform, close, acknowledge: () => undefined } };
+    const open: Link["open"] = async (kind) => fail(fault("unsupported", "not from here", kind));
+    const collect: Link["collect"] = async () => ok(undefined);
+    const acknowledge: Link["acknowledge"] = () => undefined;
+    return { kind: "ready", link: { ...facts, perform, close, acknowledge, open, collect } };
   };
   const observed = async (call: Call, progress?: Progress): Promise<Result<Observation>> => {
     const result = (await ask(call, progress)) as Result<unknown>;
@@ -270,8 +294,16 @@ export function ranOf(answer: Result<EffectEvent>): Ran {
 export function processesOf(id: CellId): readonly number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
-    .filter((pid) => told(pid, "environ").split("\0").includes(`DEV_CELL=${id}`))
+    .filter((pid) => isOf(pid, id))
     .map(Number);
+}
+
+/** What a runtime starts beside a container has not its variables, and its name among the arguments. */
+function isOf(pid: string, id: CellId): boolean {
+  if (told(pid, "environ").split("\0").includes(`DEV_CELL=${id}`)) return true;
+  const words = told(pid, "cmdline").split("\0");
+  const isRuntime = /(runsc|conmon)[^/]*$/.test(words[0] ?? "");
+  return isRuntime && (words.includes(id) || words.includes(`dev-${id}`));
 }
 
 /** A file of a process, which may end while it is looked at. */
@@ -303,16 +335,35 @@ export const isRoot: boolean = process.getuid?.() === 0;
 /** A user of nothing on this machine. */
 export const NOBODY = 0x6fff_0001;
 
-/** Why bubblewrap cannot be tested here; where it must be, that is a failure and not a skip. */
-export const noBubblewrap: string | undefined = missingBubblewrap();
+/** The variables of that user, with a home of their own where a container engine keeps its storage. */
+export function nobodysEnvironment(): VendorOptions["environment"] {
+  const home = temporary(NOBODY);
+  // Podman leaves a process that holds the user's namespace.
+  atEnd(() => {
+    for (const name of readdirSync("/proc").filter((one) => /^\d+$/.test(one))) {
+      if (told(name, "environ").split("\0").includes(`HOME=${home}`)) endProcess(Number(name));
+    }
+  });
+  return { PATH: process.env.PATH, HOME: home, XDG_RUNTIME_DIR: home };
+}
 
-function missingBubblewrap(): string | undefined {
+/** Why bubblewrap cannot be tested here; where it must be, that is a failure and not a skip. */
+export const noBubblewrap: string | undefined = missing("bwrap", [
+  ...["--unshare-all", "--ro-bind", "/", "/", "true"],
+]);
+
+/** Why the kinds that a runtime runs cannot be tested here: they are driven by root. */
+export function noRuntime(binary: string): string | undefined {
+  return isRoot ? missing(binary, ["--version"]) : "the tests do not run as root";
+}
+
+function missing(program: string, args: readonly string[]): string | undefined {
   try {
-    execFileSync("bwrap", ["--unshare-all", "--ro-bind", "/", "/", "true"], { stdio: "pipe" });
+    execFileSync(program, args, { stdio: "pipe" });
     return undefined;
   } catch (error) {
     if (process.env.CI === "true") throw error;
-    const why = `bubblewrap does not work here: ${String(error)}`;
+    const why = `${program} does not work here: ${String(error)}`;
     process.stderr.write(`skipped: ${why}\n`);
     return why;
   }

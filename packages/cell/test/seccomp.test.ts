@@ -1,7 +1,13 @@
 import { existsSync, readFileSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { compileSeccomp, type SeccompArch, syscallNumber } from "../src/seccomp.ts";
+import {
+  compileSeccomp,
+  type SeccompArch,
+  type SeccompProfile,
+  seccompProfile,
+  syscallNumber,
+} from "../src/seccomp.ts";
 
 const ARCHES: readonly SeccompArch[] = ["x64", "arm64"];
 const AUDIT: Readonly<Record<SeccompArch, number>> = { x64: 0xc000003e, arm64: 0xc00000b7 };
@@ -61,6 +67,20 @@ function header(arch: SeccompArch): ReadonlyMap<string, number> | undefined {
     numbers.set(match[1] ?? "", Number(match[2]));
   }
   return numbers;
+}
+
+/** What the kernel would answer with the filter that libseccomp makes of a profile. */
+function ruled(profile: SeccompProfile, name: string, args: readonly number[]): number {
+  for (const rule of profile.syscalls) {
+    const holds = (rule.args ?? []).every(({ index, op, value, valueTwo }) => {
+      const arg = args[index] ?? 0;
+      if (op === "SCMP_CMP_EQ") return arg === value;
+      if (op === "SCMP_CMP_GE") return arg >= value;
+      return (arg & value) >>> 0 === valueTwo;
+    });
+    if (holds && rule.names.includes(name)) return 0x00050000 | rule.errnoRet;
+  }
+  return ALLOW;
 }
 
 const DENIED = [
@@ -130,6 +150,31 @@ for (const arch of ARCHES) {
     const program = compiled(arch);
     for (const audit of [0x40000003, 0x40000028, AUDIT[arch === "x64" ? "arm64" : "x64"]]) {
       expect(judge(program, { arch: audit, nr: 39 })).toBe(KILL);
+    }
+  });
+
+  test(`on ${arch} a runtime is told to make the very same filter`, () => {
+    for (const ptrace of [false, true]) {
+      const program = compiled(arch, ptrace);
+      const profile = seccompProfile({ arch, ptrace });
+      if (!profile.ok) throw new Error(profile.fault.message);
+      const names = [...DENIED, "clone", "clone3", "ioctl", "socket", "io_uring_setup"];
+      const number = fc.oneof(fc.nat(64), fc.constantFrom(0x5412, 0x541c), fc.integer({ min: 0 }));
+      const flags = fc.nat(31).map((bit) => (1 << bit) >>> 0);
+      fc.assert(
+        fc.property(
+          fc.constantFrom(...names),
+          fc.oneof(number, flags),
+          number,
+          (name, one, two) => {
+            const nr = syscallNumber(name, arch);
+            if (nr === undefined) return;
+            const judged = judge(program, { arch: AUDIT[arch], nr, args: [one, two] });
+            expect(ruled(profile.value, name, [one, two])).toBe(judged);
+          },
+        ),
+        { numRuns: 2_000 },
+      );
     }
   });
 

@@ -4,15 +4,18 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type CellReport, probeCells } from "../src/probe.ts";
 import { diagnose } from "../src/vendors/diagnosis.ts";
-import { openVendor, VENDORS, type VendorOptions } from "../src/vendors/registry.ts";
-import { atEnd, noBubblewrap, optionsIn, temporary } from "./machine.ts";
+import { openVendor, type VendorOptions } from "../src/vendors/registry.ts";
+import { atEnd, noBubblewrap, noRuntime, optionsIn, runsc, temporary } from "./machine.ts";
 
 const NEVER = new AbortController().signal;
 const CHANCE = { nowMs: Date.now, random: (count: number): Uint8Array => randomBytes(count) };
 
-async function probed(rest: Partial<VendorOptions> = {}): Promise<readonly CellReport[]> {
+async function probed(
+  rest: Partial<VendorOptions> = {},
+  names: readonly string[] = ["bubblewrap", "local"],
+): Promise<readonly CellReport[]> {
   const options = optionsIn(temporary(), rest);
-  const vendors = Object.keys(VENDORS).map((name) => {
+  const vendors = names.map((name) => {
     const vendor = openVendor(name, options, NEVER);
     if (!vendor.ok) throw new Error(vendor.fault.message);
     return vendor.value;
@@ -37,6 +40,35 @@ test("every kind of cell works here, and says how strong it is", async (context)
   expect(await probed()).toMatchObject([
     { kind: "works", vendor: "bubblewrap", boundary: "cell", weaker: undefined },
     { kind: "works", vendor: "local", boundary: "process", weaker: undefined },
+  ]);
+});
+
+test("the kinds that a runtime runs work here, and are as strong", async (context) => {
+  for (const [name, binary] of RUNTIMES) {
+    const why = noRuntime(binary);
+    context.skip(why !== undefined, `${why}`);
+    expect(await probed({}, [name])).toMatchObject([
+      { kind: "works", vendor: name, boundary: "cell", weaker: undefined },
+    ]);
+  }
+});
+
+const RUNTIMES = [
+  ["gvisor", runsc],
+  ["runc", "runc"],
+  ["container", "podman"],
+] as const;
+
+test("a runtime that is not there is named, with the way to have it", async () => {
+  const nowhere = { binary: "/nowhere/runsc" };
+  expect(await probed({ runsc: nowhere }, ["gvisor"])).toMatchObject([
+    { fault: { subject: "/nowhere/runsc", mend: expect.stringContaining("gVisor") } },
+  ]);
+  expect(await probed({ runc: { binary: "/nowhere/runc" } }, ["runc"])).toMatchObject([
+    { fault: { mend: expect.stringContaining("apt-get install runc") } },
+  ]);
+  expect(await probed({ container: { binary: "/nowhere/podman" } }, ["container"])).toMatchObject([
+    { fault: { mend: expect.stringContaining("apt-get install podman") } },
   ]);
 });
 
@@ -93,6 +125,7 @@ child.on("exit", (code) => process.exit(code ?? 1));
   expect(local).toMatchObject({ kind: "missing", vendor: "local" });
   const message = local?.kind === "missing" ? local.fault.message : "";
   expect(message).toContain("does not hold that system calls are filtered");
+  expect(message).toContain("that its processes are apart");
 });
 
 test("each cause that is known has a mend, and one that is not keeps the words", () => {
@@ -109,6 +142,13 @@ test("each cause that is known has a mend, and one that is not keeps the words",
     "install bubblewrap",
   );
   expect(mendOf("sh: 1: exec: setpriv: not found")).toContain("util-linux");
+  const start = 'urpc method "containerManager.StartRoot" failed: EOF';
+  expect(mendOf(start)).toContain("systrap");
+  expect(mendOf("Error: tools:3: image not known")).toContain("pull the image");
+  expect(mendOf('exec: "newuidmap": executable file not found in $PATH')).toContain("uidmap");
+  expect(mendOf("error during container init: mkdir /sys/fs/cgroup/pids/x: read-only")).toContain(
+    "controllers",
+  );
   expect(diagnose("bubblewrap", "something new")).toMatchObject({
     code: "unavailable",
     message: "bubblewrap: something new",
@@ -119,6 +159,8 @@ test("a kind that nobody knows is a fault that lists those that there are", () =
   for (const name of ["constructor", ""]) {
     const vendor = openVendor(name, optionsIn(temporary()), NEVER);
     expect(vendor).toMatchObject({ ok: false, fault: { subject: name } });
-    expect(vendor.ok ? "" : vendor.fault.mend).toContain("bubblewrap, local");
+    expect(vendor.ok ? "" : vendor.fault.mend).toContain(
+      "bubblewrap, container, gvisor, kubernetes, runc, local",
+    );
   }
 });

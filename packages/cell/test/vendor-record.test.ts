@@ -31,11 +31,20 @@ function recordOf(id: CellId, rest: Partial<CellRecord> = {}): CellRecord {
     id,
     vendor: "local",
     generation: 0,
+    groups: [],
     boundary: null,
     running: { kind: "none" },
     ...rest,
   };
 }
+
+test("a record whose groups are another cell's is no record, for what is in a group is killed", async () => {
+  const home = temporary();
+  const id = newId();
+  const record = { ...recordOf(id), groups: [`/sys/fs/cgroup/pids/dev-${newId()}.1`] };
+  expect(await createRecord(home, record)).toMatchObject({ ok: true });
+  expect(await readRecord(home, id, "local")).toMatchObject({ fault: { code: "corrupt" } });
+});
 
 test("a record is read as it was written, by its own vendor and no other", async () => {
   const home = temporary();

@@ -23,6 +23,8 @@ test("a command in a local cell cannot plant what the person's own git or Dev wo
   git("init", "-q");
   rmSync(at(".git/hooks"), { recursive: true });
   mkdirSync(at(".dev"));
+  mkdirSync(at(".agents/agents"), { recursive: true });
+  writeFileSync(at(".agents/agents/reviewer.md"), "");
   writeFileSync(at(".dev/config.toml"), "");
   const config = readFileSync(at(".git/config"), "utf8");
   const { vendor } = driverHere("local", optionsIn(base));
@@ -37,6 +39,11 @@ test("a command in a local cell cannot plant what the person's own git or Dev wo
     "mkdir -p .git/hooks && echo x > .git/hooks/pre-commit",
     "echo x > .dev/config.toml",
     "mv .dev aside",
+    "echo x > .agents/agents/reviewer.md",
+    "echo x > .agents/agents/planted.md",
+    "mv .agents/agents aside",
+    "mv .agents aside && mkdir -p .agents/agents && echo x > .agents/agents/planted.md",
+    "echo a note > .agents/notes",
   ]) {
     await ran(link, "sh", "-c", attempt);
   }
@@ -48,6 +55,9 @@ test("a command in a local cell cannot plant what the person's own git or Dev wo
   expect(readFileSync(at(".git/config"), "utf8")).toBe(config);
   expect(readFileSync(at(".dev/config.toml"), "utf8")).toBe("");
   expect(existsSync(at(".git/hooks/pre-commit"))).toBe(false);
+  expect(readFileSync(at(".agents/agents/reviewer.md"), "utf8")).toBe("");
+  expect(existsSync(at(".agents/agents/planted.md"))).toBe(false);
+  expect(readFileSync(at(".agents/notes"), "utf8")).toBe("a note\n");
   expect(git("log", "--format=%s")).toBe("one\n");
   expect(git("status", "--short")).toBe("");
 });
@@ -60,13 +70,20 @@ test("a `.git` that is a link makes nothing outside the workspace writable", asy
   mkdirSync(join(outside, "hooks"), { recursive: true });
   symlinkSync(outside, join(spec.workspace, ".git"));
   symlinkSync(outside, join(spec.workspace, ".dev"));
+  mkdirSync(join(outside, "agents"));
+  symlinkSync(outside, join(spec.workspace, ".agents"));
   const { vendor } = driverHere("local", optionsIn(base));
   const id = newId();
   const link = await linkOf((progress) => vendor.create(id, spec, progress));
-  await ran(link, "sh", "-c", "echo x > .git/planted; echo x > .git/hooks/planted");
+  await ran(
+    link,
+    "sh",
+    "-c",
+    "for to in .git .git/hooks .agents/agents; do echo x > $to/planted; done",
+  );
   await vendor.delete(id);
-  expect([
-    existsSync(join(outside, "planted")),
-    existsSync(join(outside, "hooks/planted")),
-  ]).toEqual([false, false]);
+  const planted = ["planted", "hooks/planted", "agents/planted"].filter((path) => {
+    return existsSync(join(outside, path));
+  });
+  expect(planted).toEqual([]);
 });

@@ -1,6 +1,12 @@
 import { parseArgs } from "node:util";
 import type { Mode } from "@dev/protocol";
 import { fail, fault, MODES, ok, type Result } from "@dev/protocol";
+import { COMMANDS, type Shape } from "./commands.ts";
+import { type ConnectCommand, connectCommand } from "./connect-args.ts";
+import { type FixCommand, fixCommand } from "./fix-args.ts";
+import { FLAG_TEXTS, type Flag, NOTES } from "./flag.ts";
+
+export { COMMANDS };
 
 /** What a person asked for on the command line. */
 export type Command =
@@ -12,95 +18,87 @@ export type Command =
       readonly cell: string;
       readonly json: boolean;
       readonly prompt: string;
+      /** Paths of images that go with the prompt. */
+      readonly images: readonly string[];
     }
   | {
       readonly kind: "resume";
       readonly id: string;
       readonly prompt: string | null;
+      readonly images: readonly string[];
       readonly mode: Mode | null;
       readonly json: boolean;
     }
+  | { readonly kind: "shell"; readonly id: string; readonly argv: readonly string[] }
   | { readonly kind: "sessions"; readonly json: boolean }
   | { readonly kind: "ledger"; readonly id: string; readonly json: boolean }
-  | { readonly kind: "diff" | "apply"; readonly id: string; readonly json: boolean }
+  | { readonly kind: "apply"; readonly id: string; readonly json: boolean }
+  | {
+      readonly kind: "diff";
+      readonly id: string;
+      /** Checkpoints, as a person names them; null: as the workspace was taken, and as it is now. */
+      readonly from: string | null;
+      readonly to: string | null;
+      readonly json: boolean;
+    }
+  /** `to`: null to list what there is. */
+  | {
+      readonly kind: "rewind";
+      readonly id: string;
+      readonly to: string | null;
+      readonly json: boolean;
+    }
+  | {
+      readonly kind: "fork";
+      readonly id: string;
+      readonly at: string | null;
+      readonly json: boolean;
+    }
+  | ExportCommand
+  | ImportCommand
+  | { readonly kind: "gc"; readonly json: boolean }
+  | FixCommand
+  | ConnectCommand
   | { readonly kind: "doctor"; readonly directory: string; readonly json: boolean }
   | { readonly kind: "version" }
   | { readonly kind: "help"; readonly topic: string | null };
 
+/** `dev export`: a workspace, as it is or was at a checkpoint, as a tar. */
+export type ExportCommand = {
+  readonly kind: "export";
+  readonly id: string;
+  readonly file: string;
+  readonly at: string | null;
+  readonly json: boolean;
+};
+
+/** `dev import`: a tar as the workspace of a new session. */
+export type ImportCommand = {
+  readonly kind: "import";
+  readonly file: string;
+  readonly directory: string;
+  readonly model: string | null;
+  readonly json: boolean;
+};
+
 /** The kinds of cell that `--cell` takes. */
-export const CELLS = ["local", "bubblewrap"] as const;
-
-type Flag = "directory" | "model" | "mode" | "cell" | "json";
-
-type Shape = {
-  readonly flags: readonly Flag[];
-  /** What the words after the flags are, for the usage line. */
-  readonly words: string;
-  readonly wordCount: { readonly least: number; readonly most: number };
-  readonly summary: string;
-};
-
-/** Every command, as `dev help` shows it. */
-export const COMMANDS: Readonly<Record<string, Shape>> = {
-  exec: {
-    flags: ["directory", "model", "mode", "cell", "json"],
-    words: "PROMPT",
-    wordCount: { least: 1, most: 1 },
-    summary: "do a task and say how it went; `-` reads the prompt from stdin",
-  },
-  resume: {
-    flags: ["mode", "json"],
-    words: "ID [PROMPT]",
-    wordCount: { least: 1, most: 2 },
-    summary: "go on where a session stopped, or give it another prompt",
-  },
-  sessions: { flags: ["json"], words: "", wordCount: none(), summary: "list sessions" },
-  ledger: {
-    flags: ["json"],
-    words: "ID",
-    wordCount: one(),
-    summary: "show every action of a session, with its life",
-  },
-  diff: {
-    flags: ["json"],
-    words: "ID",
-    wordCount: one(),
-    summary: "show what a session changed in a workspace of its own",
-  },
-  apply: {
-    flags: ["json"],
-    words: "ID",
-    wordCount: one(),
-    summary: "bring those changes into the directory that they were made for",
-  },
-  doctor: {
-    flags: ["directory", "json"],
-    words: "",
-    wordCount: none(),
-    summary: "check this machine and the settings, and say what to mend",
-  },
-  help: {
-    flags: [],
-    words: "[COMMAND]",
-    wordCount: { least: 0, most: 1 },
-    summary: "show this, or one command's own",
-  },
-};
-
-function none(): Shape["wordCount"] {
-  return { least: 0, most: 0 };
-}
-
-function one(): Shape["wordCount"] {
-  return { least: 1, most: 1 };
-}
+export const CELLS = ["local", "bubblewrap", "gvisor", "container", "runc"] as const;
 
 const OPTIONS = {
   directory: { type: "string", short: "C" },
   model: { type: "string", short: "m" },
   mode: { type: "string" },
   cell: { type: "string" },
+  image: { type: "string", multiple: true },
   json: { type: "boolean" },
+  max: { type: "string" },
+  budget: { type: "string" },
+  timeout: { type: "string" },
+  "no-model": { type: "boolean" },
+  list: { type: "boolean" },
+  server: { type: "string" },
+  workspace: { type: "string", multiple: true },
+  name: { type: "string" },
   help: { type: "boolean", short: "h" },
 } as const;
 
@@ -129,6 +127,9 @@ export function readCommand(words: readonly string[]): Result<Command> {
     }
   }
   const { least, most } = shape.wordCount;
+  if (shape.isCommand === true && !isAfterDashes(rest, parsed.positionals.length)) {
+    return misused(name, `it needs ${shape.words}`);
+  }
   if (parsed.positionals.length < least) return misused(name, `it needs ${shape.words}`);
   if (parsed.positionals.length > most) {
     return misused(
@@ -154,11 +155,20 @@ function parseWords(words: readonly string[]) {
   });
 }
 
+/** Whether the positional words, so many, are all of those after `--`. */
+function isAfterDashes(words: readonly string[], count: number): boolean {
+  const dashes = words.indexOf("--");
+  return dashes >= 0 && words.length - dashes - 1 === count;
+}
+
 function build(name: string, parsed: ReturnType<typeof parseWords>): Result<Command> {
   const { values, positionals } = parsed;
-  const [first = "", second = null] = positionals;
+  const [first = "", second = null, third = null] = positionals;
   const json = values.json ?? false;
   const directory = values.directory ?? ".";
+  if (name === "fix") return built(name, fixCommand(values, positionals));
+  if (name === "connect") return built(name, connectCommand(values));
+  const images = values.image ?? [];
   const mode = MODES.find((each) => each === values.mode) ?? null;
   if (values.mode !== undefined && mode === null) {
     return misused(name, `--mode is one of ${MODES.join(", ")}, not "${values.mode}"`);
@@ -170,16 +180,32 @@ function build(name: string, parsed: ReturnType<typeof parseWords>): Result<Comm
   switch (name) {
     case "exec": {
       const model = values.model ?? null;
-      return ok({ kind: "exec", directory, model, mode, cell, json, prompt: first });
+      return ok({ kind: "exec", directory, model, mode, cell, json, prompt: first, images });
     }
     case "resume":
-      return ok({ kind: "resume", id: first, prompt: second, mode, json });
+      if (images.length > 0 && second === null) {
+        return misused(name, "--image goes with a prompt, and there is none");
+      }
+      return ok({ kind: "resume", id: first, prompt: second, images, mode, json });
+    case "shell":
+      return ok({ kind: "shell", id: first, argv: positionals.slice(1) });
     case "sessions":
       return ok({ kind: "sessions", json });
     case "ledger":
-    case "diff":
     case "apply":
       return ok({ kind: name, id: first, json });
+    case "diff":
+      return ok({ kind: name, id: first, from: second, to: third, json });
+    case "rewind":
+      return ok({ kind: name, id: first, to: values.list === true ? null : second, json });
+    case "fork":
+      return ok({ kind: name, id: first, at: second, json });
+    case "export":
+      return ok({ kind: name, id: first, file: second ?? "", at: third, json });
+    case "import":
+      return ok({ kind: name, file: first, directory, model: values.model ?? null, json });
+    case "gc":
+      return ok({ kind: name, json });
     case "doctor":
       return ok({ kind: "doctor", directory, json });
     default:
@@ -187,26 +213,10 @@ function build(name: string, parsed: ReturnType<typeof parseWords>): Result<Comm
   }
 }
 
-const FLAG_TEXTS: Readonly<Record<Flag, readonly [string, string]>> = {
-  directory: ["-C DIR", "work in this directory (default: the current one)"],
-  model: ["-m PROVIDER/MODEL", "the model to use (default: `model` in the settings)"],
-  mode: [
-    "--mode MODE",
-    `what needs no asking (on a terminal: ask; else: edits;
-of \`resume\`: that of the session's last turn)
-plan   only reads, and never asks
-ask    reads; and commands in a cell of its own
-edits  changes files; runs commands that something confines
-full   anything`,
-  ],
-  cell: [
-    "--cell KIND",
-    `where it works (default: local)
-local       in your directory itself
-bubblewrap  in an isolated copy of it: see \`dev diff\``,
-  ],
-  json: ["--json", "print JSON, one object a line"],
-};
+/** A command, or what was wrong with its words. */
+function built(name: string, command: Command | string): Result<Command> {
+  return typeof command === "string" ? misused(name, command) : ok(command);
+}
 
 /** The text of `dev help [COMMAND]`. Fault `usage`: there is no such command. */
 export function helpText(topic: string | null): Result<string> {
@@ -221,14 +231,20 @@ ${lines.join("\n")}
 
 \`dev help COMMAND\` has a command's flags; \`dev --version\` the version.
 Exit codes: 0 complete, 1 failed, 2 bad usage or settings, 3 refused by policy,
-4 a limit was reached, 130 interrupted.`);
+4 a limit was reached, 130 interrupted; \`dev help fix\` has those of \`fix\`.`);
   }
   const shape = Object.hasOwn(COMMANDS, topic) ? COMMANDS[topic] : undefined;
   if (shape === undefined) return noCommand(topic);
-  const flags = shape.flags.map((flag) => FLAG_TEXTS[flag]);
+  const flags = shape.flags.map((flag) => textOf(shape, flag));
   const width = Math.max(0, ...flags.map(([written]) => written.length));
   const lines = flags.flatMap(([written, text]) => columns(written, width, text));
-  return ok([usageLine(topic, shape), `  ${shape.summary}`, "", ...lines].join("\n").trimEnd());
+  const note = Object.hasOwn(NOTES, topic) ? ["", NOTES[topic]] : [];
+  const text = [usageLine(topic, shape), `  ${shape.summary}`, "", ...lines, ...note];
+  return ok(text.join("\n").trimEnd());
+}
+
+function textOf(shape: Shape, flag: Flag): readonly [string, string] {
+  return shape.own?.[flag] ?? FLAG_TEXTS[flag];
 }
 
 /** A flag, and beside it what it does, a line for each of its values. */
@@ -238,7 +254,7 @@ function columns(written: string, width: number, text: string): readonly string[
 }
 
 function usageLine(name: string, shape: Shape): string {
-  const flags = shape.flags.map((flag) => `[${FLAG_TEXTS[flag][0]}]`);
+  const flags = shape.flags.map((flag) => `[${textOf(shape, flag)[0]}]`);
   return ["usage: dev", name, ...flags, shape.words].filter((part) => part !== "").join(" ");
 }
 

@@ -4,6 +4,7 @@ import type { Activity } from "./activity.ts";
 import { countText, timeText } from "./figure.ts";
 import { headline } from "./headline.ts";
 import { shellText } from "./item.ts";
+import type { Labels } from "./label.ts";
 import { fitted, onOneLine, printable } from "./say.ts";
 
 /** The terminal that questions are asked on. */
@@ -12,6 +13,7 @@ export type Desk = {
   readonly output: NodeJS.WriteStream;
   /** Out of the way while a question is open. */
   readonly activity: Activity;
+  readonly labels: Labels;
 };
 
 /** Asks on the terminal, one question at a time; what it shows is the action itself. */
@@ -36,10 +38,14 @@ export function terminalAsker(desk: Desk): Asker {
       }
     });
   return {
-    permit: (action, reason, signal) => ask((page) => permit(action, reason, page), signal),
-    answer: ({ id, op }, signal) => {
+    permit: (action, reason, signal) => {
+      const whose = desk.labels.of(action.agent);
+      return ask((page) => permit(action, `${whose}${reason}`, page), signal);
+    },
+    answer: ({ id, agent, op }, signal) => {
       if (op.kind !== "question") throw new Error(`action ${id} is no question`);
-      return ask((page) => answer(op, page), signal);
+      const whose = desk.labels.of(agent);
+      return ask((page) => answer({ ...op, text: `${whose}${op.text}` }, page), signal);
     },
   };
 }

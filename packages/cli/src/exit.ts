@@ -11,7 +11,18 @@ export const EXIT = {
   interrupted: 130,
 } as const;
 
-export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+/** Those of `dev fix`, as `dev help fix` states them. */
+export const FIX_EXIT = {
+  verified: 0,
+  not_fixed: 1,
+  usage: 2,
+  not_run: 3,
+  passes: 4,
+  ambiguous: 5,
+  interrupted: 130,
+} as const;
+
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT] | (typeof FIX_EXIT)[keyof typeof FIX_EXIT];
 
 export function exitOfEnd(end: TurnEnd): ExitCode {
   switch (end.outcome) {

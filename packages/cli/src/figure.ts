@@ -34,6 +34,13 @@ export function sizeText(sizeBytes: number): string {
   return `${size < 9.95 ? size.toFixed(1) : Math.round(size)} ${units[unit]}`;
 }
 
+/** `$1.20`, `$0.034`, `$0.0007`: from millionths of a US dollar. */
+export function costText(microUsd: number): string {
+  const dollars = microUsd / 1_000_000;
+  if (dollars < 0.0001) return "under $0.0001";
+  return `$${dollars.toFixed(dollars >= 1 ? 2 : dollars >= 0.01 ? 3 : 4)}`;
+}
+
 /** Local time to the minute, in the order in which it sorts. */
 export function momentText(atMs: number): string {
   const at = new Date(atMs);

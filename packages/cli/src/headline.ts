@@ -30,11 +30,14 @@ function headlineOf(action: Action): string {
     case "emit":
       return `say ${JSON.stringify(op.text.split("\n")[0]?.slice(0, 60) ?? "")}`;
     case "model":
-      return `model ${op.model}`;
+      return op.purpose === "compact" ? SHORTENING : `model ${op.model}`;
     default:
       return itemOf(action)?.type ?? op.kind;
   }
 }
+
+/** What a compaction does, in a person's words. */
+export const SHORTENING = "shortening the conversation";
 
 function linesOf({ from, to }: Extract<Op, { kind: "read" }>): string {
   if (from === 0 && to === 0) return "";

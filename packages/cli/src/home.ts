@@ -13,6 +13,8 @@ export type Home = {
   readonly database: string;
   readonly cells: string;
   readonly workspaces: string;
+  /** What the workspaces held, at every checkpoint. */
+  readonly snapshots: string;
 };
 
 /**
@@ -46,5 +48,6 @@ export function findHome(env: NodeJS.ProcessEnv): Home {
     database: join(state, "dev.db"),
     cells: join(state, "cells"),
     workspaces: join(state, "workspaces"),
+    snapshots: join(state, "snapshots"),
   };
 }

@@ -1,5 +1,16 @@
-import type { Action, EffectEvent, Event, ExecOp, GitOp, Outcome } from "@dev/protocol";
-import { never } from "@dev/protocol";
+import type {
+  Action,
+  EffectEvent,
+  Event,
+  ExecOp,
+  GitOp,
+  ModelAnswer,
+  Outcome,
+  PlanItem,
+} from "@dev/protocol";
+import { never, ROOT_AGENT } from "@dev/protocol";
+import type { Extent, Member, MemberEnd } from "@dev/session";
+import { reached } from "./limit.ts";
 
 /** What `--json` says of one thing that happened; `id` is the same for the whole of its life. */
 export type Item = {
@@ -12,18 +23,32 @@ export type Item = {
     | "file_read"
     | "search"
     | "tool_call"
-    | "question";
-  readonly action_id: number;
+    | "question"
+    | "plan"
+    | "compaction"
+    | "sub_agent";
+  /** Of every item that is an action's: a sub-agent is none. */
+  readonly action_id?: number;
+  /** Whose it is, or which it is; left out for the session's own agent. */
+  readonly agent?: number;
   readonly status?: Status;
   readonly [field: string]: unknown;
 };
 
-export type Status = "in_progress" | "completed" | "failed" | "refused" | "unknown" | "cancelled";
+export type Status =
+  | "in_progress"
+  | "completed"
+  | "failed"
+  | "refused"
+  | "unknown"
+  | "cancelled"
+  /** Of a sub-agent alone. */
+  | "limit";
 
 /** The item of an action, as it begins; null for one that is no item. */
 export function itemOf(action: Action): Item | null {
   const { op } = action;
-  const base = { id: `item_${action.id}`, action_id: action.id };
+  const base = baseOf(action);
   switch (op.kind) {
     case "exec":
       return { ...base, type: "command_execution", ...commandOf(op), cwd: op.cwd };
@@ -52,6 +77,70 @@ export function itemOf(action: Action): Item | null {
   }
 }
 
+function baseOf({ id, agent }: Action): Pick<Item, "id" | "action_id" | "agent"> {
+  return { id: `item_${id}`, action_id: id, ...(agent !== ROOT_AGENT && { agent }) };
+}
+
+/** The item of a sub-agent, the same for all of its life. */
+export function memberItem({ agent, parent, kind, task }: Member): Item {
+  return { id: `agent_${agent}`, type: "sub_agent", agent, parent, kind, task };
+}
+
+const MEMBER_STATUSES: Readonly<Record<MemberEnd["outcome"], Status>> = {
+  complete: "completed",
+  failed: "failed",
+  limit: "limit",
+  stopped: "cancelled",
+};
+
+export function memberItemEnded(member: Member, { outcome, text }: MemberEnd): Item {
+  const item = { ...memberItem(member), status: MEMBER_STATUSES[outcome] };
+  return outcome === "limit" ? { ...item, reason: reached(text).text } : { ...item, text };
+}
+
+/** The item of a compaction, of so much. */
+export function compactionItem(action: Action, { messageCount, sizeBytes }: Extent): Item {
+  const extent = { message_count: messageCount, size_bytes: sizeBytes };
+  return { ...baseOf(action), type: "compaction", ...extent };
+}
+
+export function compactionItemEnded(
+  item: Item,
+  { answer }: Extract<Event, { kind: "model" }>,
+): Item {
+  if (answer.kind === "failed") return { ...item, status: "failed", error: answer.fault };
+  if (answer.kind === "cancelled") return { ...item, status: "cancelled" };
+  const { text } = answer;
+  const flaw = summaryFlaw(answer);
+  if (flaw !== null) return { ...item, status: "failed", text, error: { message: flaw } };
+  return { ...item, status: "completed", text, summary_bytes: Buffer.byteLength(text) };
+}
+
+/** Why the answer to a compaction is no summary; null: it is one. */
+export function summaryFlaw({ text, stop }: Reply): string | null {
+  if (stop === "refusal") return "the model refused to answer";
+  return text.trim() === "" ? "the answer is empty" : null;
+}
+
+type Reply = Extract<ModelAnswer, { readonly kind: "reply" }>;
+
+/** The item of an agent's plan, as an answer changes it. */
+export function planItem(action: Action, items: readonly PlanItem[]): Item {
+  return { ...modelItem(action, "plan"), items, status: "completed" };
+}
+
+/** The item of a question that nobody was there to answer. */
+export function unansweredItem(action: Action): Item | null {
+  const item = itemOf(action);
+  return item && { ...item, status: "completed", answer: "", chosen: [], answered_by: "nobody" };
+}
+
+/** The item of a question that a person's message answered. */
+export function overtakenItem(action: Action, text: string): Item | null {
+  const item = itemOf(action);
+  return item && { ...item, status: "completed", answer: text, chosen: [], answered_by: "message" };
+}
+
 /** The items that an answered action ends with: a model's reply may be two. */
 export function itemsEnded(action: Action, event: Event): readonly Item[] {
   if (event.kind === "model") return modelItems(action, event);
@@ -78,8 +167,8 @@ function modelItems(action: Action, event: Extract<Event, { kind: "model" }>): r
 }
 
 /** The item of what a model says, before it is known whole. */
-export function modelItem(action: Action, type: "agent_message" | "reasoning"): Item {
-  return { id: `item_${action.id}_${type}`, type, action_id: action.id };
+export function modelItem(action: Action, type: "agent_message" | "reasoning" | "plan"): Item {
+  return { ...baseOf(action), id: `item_${action.id}_${type}`, type };
 }
 
 function ended(event: EffectEvent): { readonly status: Status; readonly [field: string]: unknown } {

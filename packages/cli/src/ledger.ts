@@ -1,5 +1,5 @@
-import { type Event, never, type Outcome } from "@dev/protocol";
-import type { LedgerEntry, LedgerLine } from "@dev/store";
+import { type Event, never, type Outcome, ROOT_AGENT } from "@dev/protocol";
+import type { LedgerEntry, LedgerLine, NetworkRequest } from "@dev/store";
 import type { Command } from "./args.ts";
 import { EXIT, type ExitCode } from "./exit.ts";
 import { grouped } from "./figure.ts";
@@ -18,28 +18,59 @@ export async function ledger(
   const found = await find(command.id, home);
   const entries = found.ok ? await found.value.store.ledger(found.value.session.id) : found;
   if (!entries.ok) return fallen(terminal.watch(command.json), entries);
+  const asked = found.ok ? await found.value.store.requests(found.value.session.id) : found;
+  if (!asked.ok) return fallen(terminal.watch(command.json), asked);
+  const known = new Set<number | null>(entries.value.map(({ action }) => action.id));
   for (const entry of entries.value) {
-    terminal.print(command.json ? `${JSON.stringify(entry)}\n` : asText(entry));
+    const own = asked.value.filter(({ action }) => action === entry.action.id);
+    terminal.print(command.json ? `${JSON.stringify(entry)}\n` : asText(entry, own));
   }
+  const others = asked.value.filter(({ action }) => !known.has(action));
+  if (command.json) {
+    for (const request of asked.value) terminal.print(`${JSON.stringify({ request })}\n`);
+  } else if (others.length > 0) terminal.print(`       of no known action\n${linesOf(others)}`);
   if (found.ok) found.value.store.close();
   return EXIT.complete;
 }
 
-function asText({ action, lines }: LedgerEntry): string {
-  const head = `${String(action.id).padStart(5)}  ${headline(action)}\n`;
-  return head + lines.map((line) => `       ${lineText(line)}\n`).join("");
+function asText({ action, lines }: LedgerEntry, requests: readonly NetworkRequest[]): string {
+  const whose = action.agent === ROOT_AGENT ? "" : `agent ${action.agent}: `;
+  const head = `${String(action.id).padStart(5)}  ${whose}${headline(action)}\n`;
+  return head + lines.map((line) => `       ${lineText(line)}\n`).join("") + linesOf(requests);
+}
+
+function linesOf(requests: readonly NetworkRequest[]): string {
+  return requests.map((request) => `       ${requestText(request)}\n`).join("");
+}
+
+/** A request to the network, on one line; the host and the path are what a command wrote. */
+export function requestText(request: NetworkRequest): string {
+  const { method, host, port, path, status, upBytes, downBytes, verdict, rule, reason } = request;
+  const what = [method, host === "" ? "" : `${host}:${port}${path}`].filter((part) => part !== "");
+  const sizes = `${grouped(upBytes)} bytes up, ${grouped(downBytes)} down`;
+  const said = status === 0 ? sizes : `${status}, ${sizes}`;
+  const how =
+    verdict === "allowed"
+      ? [said, rule, reason].filter((part) => part !== "").join("; ")
+      : `${verdict}: ${reason}`;
+  const words = onOneLine(`${what.join(" ")}  ${how}`);
+  return `${timeText(request.atMs)}  ${"network".padEnd(STATE_WIDTH)}  ${words}`;
 }
 
 /** The longest word of a line, so that what follows stands below what follows. */
 const STATE_WIDTH = "dispatched".length;
 
 function lineText(line: LedgerLine): string {
-  const at = new Date(line.atMs);
-  const time = [at.getHours(), at.getMinutes(), at.getSeconds()].map((each) => two(each)).join(":");
   const attempt = line.attempt > 1 ? `attempt ${line.attempt}` : "";
   const more = [attempt, endText(line)].filter((part) => part !== "").join(", ");
   const state = more === "" ? line.state : line.state.padEnd(STATE_WIDTH);
-  return `${time}.${String(at.getMilliseconds()).padStart(3, "0")}  ${state}  ${more}`.trimEnd();
+  return `${timeText(line.atMs)}  ${state}  ${more}`.trimEnd();
+}
+
+function timeText(atMs: number): string {
+  const at = new Date(atMs);
+  const time = [at.getHours(), at.getMinutes(), at.getSeconds()].map((each) => two(each)).join(":");
+  return `${time}.${String(at.getMilliseconds()).padStart(3, "0")}`;
 }
 
 function two(value: number): string {

@@ -1,6 +1,6 @@
 import { never } from "@dev/protocol";
 import { asksForJson, type Command, helpText, readCommand } from "./args.ts";
-import { EXIT, type ExitCode } from "./exit.ts";
+import { EXIT } from "./exit.ts";
 import { findHome } from "./home.ts";
 import { faultText } from "./say.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
@@ -43,21 +43,37 @@ function isGone(error: NodeJS.ErrnoException): boolean {
 }
 
 /** Runs one command. */
-async function perform(command: Command, terminal: Terminal): Promise<ExitCode> {
+async function perform(command: Command, terminal: Terminal): Promise<number> {
   const home = findHome(terminal.env);
   switch (command.kind) {
     case "exec":
       return (await import("./run.ts")).exec(command, home, terminal);
     case "resume":
       return (await import("./run.ts")).resume(command, home, terminal);
+    case "fix":
+      return (await import("./fix.ts")).fix(command, home, terminal);
+    case "shell":
+      return (await import("./shell.ts")).shell(command, home, terminal);
     case "sessions":
       return (await import("./sessions.ts")).sessions(command, home, terminal);
     case "ledger":
       return (await import("./ledger.ts")).ledger(command, home, terminal);
     case "diff":
-      return (await import("./workspace.ts")).diff(command, home, terminal);
+      return (await import("./changes.ts")).diff(command, home, terminal);
     case "apply":
-      return (await import("./workspace.ts")).apply(command, home, terminal);
+      return (await import("./changes.ts")).apply(command, home, terminal);
+    case "rewind":
+      return (await import("./rewind.ts")).rewind(command, home, terminal);
+    case "fork":
+      return (await import("./rewind.ts")).fork(command, home, terminal);
+    case "export":
+      return (await import("./archive.ts")).exportTar(command, home, terminal);
+    case "import":
+      return (await import("./archive.ts")).importTar(command, home, terminal);
+    case "gc":
+      return (await import("./gc.ts")).gc(command, home, terminal);
+    case "connect":
+      return (await import("./connect.ts")).connect(command, home, terminal);
     case "doctor":
       return (await import("./doctor.ts")).doctor(command, home, terminal);
     case "version":

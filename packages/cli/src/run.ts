@@ -1,19 +1,21 @@
 import { accessSync, constants, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
-import { type Config, DEFAULT_LIMITS } from "@dev/core";
-import { OFFERED_TOOLS, toolSpecs } from "@dev/model";
-import type { Fault, Result, SessionId } from "@dev/protocol";
+import type { Config } from "@dev/core";
+import { KNOWN_PROVIDERS } from "@dev/model";
+import type { Fault, Image, Result, SessionId } from "@dev/protocol";
 import { fail, fault, ok, parseSessionId, sessionId } from "@dev/protocol";
-import { Driver, type Prompt, prelude, type Services } from "@dev/session";
+import { Driver, type Prompt, type Services } from "@dev/session";
 import type { NewSession, Session, Store } from "@dev/store";
 import type { Command } from "./args.ts";
+import { checkConfig, configOf } from "./config.ts";
 import { EXIT, type ExitCode, exitOfEnd, exitOfFault } from "./exit.ts";
 import { countText } from "./figure.ts";
 import type { Home } from "./home.ts";
+import { readImages } from "./image.ts";
 import { loadSettings, type Settings } from "./settings.ts";
 import type { Terminal } from "./terminal.ts";
 import type { Watch } from "./watch.ts";
-import { checkModel, openStore, openWorld, randomBytes } from "./world.ts";
+import { openStore, openWorld, randomBytes } from "./world.ts";
 
 type Exec = Extract<Command, { kind: "exec" }>;
 type Resume = Extract<Command, { kind: "resume" }>;
@@ -24,14 +26,14 @@ const PROMPT_LIMIT_BYTES = 4 * 1024 * 1024;
 /** `dev exec`: a new session, one turn. */
 export async function exec(command: Exec, home: Home, terminal: Terminal): Promise<ExitCode> {
   const watch = terminal.watch(command.json);
-  const made = await begin(command, home, terminal);
+  const made = await begin(command, home, terminal, watch);
   if (!made.ok) return fallen(watch, made);
-  const { store, session, settings, prompt } = made.value;
+  const { store, session, settings, prompt, images } = made.value;
   const firstMode = terminal.defaultMode(command.json);
   const open = (services: Services): Promise<Result<Driver>> => Driver.begin(services, session);
   return drive(
     { store, session, open, settings, home, terminal, watch, json: command.json },
-    { text: prompt, images: [], mode: command.mode, firstMode },
+    { text: prompt, images, mode: command.mode, firstMode },
   );
 }
 
@@ -44,24 +46,28 @@ export async function resume(command: Resume, home: Home, terminal: Terminal): P
   const settings = loadSettings(home, session.directory);
   if (!settings.ok) return fallen(watch, settings);
   const config = JSON.parse(session.config) as Config;
-  const model = checkModel(config.model, settings.value, terminal.env);
-  if (!model.ok) return fallen(watch, model);
+  const checked = checkConfig(config, settings.value, terminal.env);
+  if (!checked.ok) return fallen(watch, checked);
+  const anew = "begin a session with a model that does: one keeps what it began with";
+  const images = imagesFor(command.images, config, anew);
+  if (!images.ok) return fallen(watch, images);
   const prompt = await readPrompt(command.prompt, terminal);
   if (!prompt.ok) return fallen(watch, prompt);
-  const missing = await missingOf(session, prompt.value, home);
+  const missing = await missingOf(session, store, prompt.value, home);
   if (missing !== null) return fallen(watch, fail(missing));
   const firstMode = terminal.defaultMode(command.json);
   const text = prompt.value ?? (endedEarly(session) ? "" : null);
   const open = (services: Services): Promise<Result<Driver>> => Driver.open(services, session.id);
   return drive(
     { store, session, open, settings: settings.value, home, terminal, watch, json: command.json },
-    text === null ? null : { text, images: [], mode: command.mode, firstMode },
+    text === null ? null : { text, images: images.value, mode: command.mode, firstMode },
   );
 }
 
 /** What stands in the way of going on with a session; null if nothing does. */
 async function missingOf(
   session: Session,
+  store: Store,
   prompt: string | null,
   home: Home,
 ): Promise<Fault | null> {
@@ -75,7 +81,9 @@ async function missingOf(
     }
   } else {
     const { lostWorkspace } = await import("./workspace.ts");
-    const lost = lostWorkspace(session, home);
+    const checkpoints = await store.checkpoints(session.id);
+    if (!checkpoints.ok) return checkpoints.fault;
+    const lost = lostWorkspace(session, home, checkpoints.value);
     if (lost !== null) return lost;
   }
   // A driver that still holds it may have died before it said how the turn ended: that is said now.
@@ -99,9 +107,63 @@ type Begun = {
   readonly session: NewSession;
   readonly settings: Settings;
   readonly prompt: string;
+  readonly images: readonly Image[];
 };
 
-async function begin(command: Exec, home: Home, terminal: Terminal): Promise<Result<Begun>> {
+async function begin(
+  command: Exec,
+  home: Home,
+  terminal: Terminal,
+  watch: Watch,
+): Promise<Result<Begun>> {
+  const planned = plan(command, home, terminal, watch);
+  if (!planned.ok) return planned;
+  const { directory, model, settings, config } = planned.value;
+  const allow = `choose a model that does; if this one does, set images = true under [models."${model}"] in ${home.config}`;
+  const images = imagesFor(command.images, config, allow);
+  if (!images.ok) return images;
+  const prompt = await readPrompt(command.prompt, terminal);
+  if (!prompt.ok) return prompt;
+  const text = prompt.value ?? "";
+  if (text.trim() === "") {
+    return fail(fault("usage", "the prompt is empty", "", 'say what to do: dev exec "…"'));
+  }
+  const store = await openStore(home);
+  if (!store.ok) return store;
+  const nowMs = terminal.nowMs();
+  const id = sessionId(nowMs, randomBytes(terminal));
+  const session = {
+    id,
+    createdMs: nowMs,
+    directory,
+    vendor: command.cell,
+    model,
+    config: JSON.stringify(config),
+  };
+  return ok({
+    store: store.value,
+    session,
+    settings,
+    prompt: text,
+    images: images.value,
+  });
+}
+
+/** What a session begins with, before there is one. */
+export type Plan = {
+  readonly directory: string;
+  readonly model: string;
+  readonly settings: Settings;
+  readonly config: Config;
+};
+
+/** Settles what a new session works with, and where. Faults: `usage`, `config`. */
+export function plan(
+  command: Pick<Exec, "directory" | "cell" | "model">,
+  home: Home,
+  terminal: Terminal,
+  watch: Watch,
+): Result<Plan> {
   const directory = findDirectory(command.directory);
   if (!directory.ok) return directory;
   if (command.cell !== "local" && directory.value === "/") {
@@ -113,36 +175,26 @@ async function begin(command: Exec, home: Home, terminal: Terminal): Promise<Res
   const model = command.model ?? settings.value.model;
   if (model === null)
     return fail(fault("config", "no model is configured", "", howToConfigure(home)));
-  const checked = checkModel(model, settings.value, terminal.env);
-  if (!checked.ok) return checked;
-  const prompt = await readPrompt(command.prompt, terminal);
-  if (!prompt.ok) return prompt;
-  const text = prompt.value ?? "";
-  if (text.trim() === "") {
-    return fail(fault("usage", "the prompt is empty", "", 'say what to do: dev exec "…"'));
-  }
-  const instructions = prelude(directory.value);
-  if (!instructions.ok) return instructions;
-  const config: Config = {
-    model,
-    effort: settings.value.effort,
-    prelude: instructions.value,
-    tools: toolSpecs(OFFERED_TOOLS),
-    limits: { ...DEFAULT_LIMITS, ...settings.value.limits },
-  };
-  const store = await openStore(home);
-  if (!store.ok) return store;
-  const nowMs = terminal.nowMs();
-  const id = sessionId(nowMs, randomBytes(terminal));
-  const session = {
-    id,
-    createdMs: nowMs,
+  const chosen = [command.model, settings.value.ownModel];
+  const terms = { model, settings: settings.value, env: terminal.env, chosen };
+  const config = configOf({
+    ...terms,
     directory: directory.value,
-    vendor: command.cell,
-    model,
-    config: JSON.stringify(config),
-  };
-  return ok({ store: store.value, session, settings: settings.value, prompt: text });
+    onPassedOver: ({ subject, message }) => watch.note(`no sub-agent from ${subject}: ${message}`),
+  });
+  if (!config.ok) return config;
+  return ok({ directory: directory.value, model, settings: settings.value, config: config.value });
+}
+
+/** The images of a prompt, for a model that takes some; `mend` says what to do where it does not. */
+function imagesFor(
+  paths: readonly string[],
+  { model, images }: Config,
+  mend: string,
+): Result<readonly Image[]> {
+  if (paths.length === 0) return ok([]);
+  if (images === true) return readImages(paths);
+  return fail(fault("usage", "the model is not known to take images", model, mend));
 }
 
 /** Finds a session by its id. */
@@ -171,8 +223,11 @@ type Drive = {
 
 async function drive(drive: Drive, prompt: Prompt | null): Promise<ExitCode> {
   const { store, session, settings, home, terminal, watch, json } = drive;
-  const { signal, release } = terminal.interrupts();
   let isAnnounced = false;
+  const goOn = `go on where it stopped: dev resume ${session.id}`;
+  const { signal, release } = terminal.interrupts(() => {
+    if (isAnnounced) watch.note(goOn);
+  });
   // Whoever is told of a session can go on with it: it is told once its prompt, or what it goes on
   // with, is durable, and that is before anything else is told of it.
   const announce = (): void => {
@@ -180,6 +235,7 @@ async function drive(drive: Drive, prompt: Prompt | null): Promise<ExitCode> {
     isAnnounced = true;
   };
   const world = openWorld(store, {
+    session: session.id,
     home,
     settings,
     terminal,
@@ -204,7 +260,7 @@ async function drive(drive: Drive, prompt: Prompt | null): Promise<ExitCode> {
       if (end.ok) code = exitOfEnd(end.value);
       else {
         code = signal.aborted ? EXIT.interrupted : fallen(watch, end);
-        if (!isUntouched) watch.note(`go on where it stopped: dev resume ${session.id}`);
+        if (!isUntouched) watch.note(goOn);
       }
     } finally {
       await driver.value.close();
@@ -213,7 +269,7 @@ async function drive(drive: Drive, prompt: Prompt | null): Promise<ExitCode> {
     return code;
   } finally {
     release();
-    world.close();
+    await world.close();
     store.close();
   }
 }
@@ -266,5 +322,8 @@ function howToConfigure(home: Home): string {
     [providers.local]
     wire = "openai-chat"
     base_url = "http://127.0.0.1:8080/v1"
-    env_key = "LOCAL_API_KEY"   # the name of a variable; leave it out where no key is needed`;
+    env_key = "LOCAL_API_KEY"   # the name of a variable; leave it out where no key is needed
+or name a model of a provider that Dev knows, whose key is in the environment:
+    model = "anthropic/claude-sonnet-5-5"   # ANTHROPIC_API_KEY
+the others: ${Object.keys(KNOWN_PROVIDERS).join(", ")}`;
 }

@@ -1,10 +1,11 @@
 import type { Mode, Result } from "@dev/protocol";
 import { fail, fault, ok } from "@dev/protocol";
 import type { Asker } from "@dev/session";
-import { noActivity, openActivity } from "./activity.ts";
+import { type Activity, noActivity, openActivity } from "./activity.ts";
 import { terminalAsker } from "./asker.ts";
 import { EXIT } from "./exit.ts";
 import { countText, grouped } from "./figure.ts";
+import { openLabels } from "./label.ts";
 import { printable } from "./say.ts";
 import { textWatch } from "./text-watch.ts";
 import { jsonWatch, type Watch } from "./watch.ts";
@@ -19,11 +20,13 @@ export type Terminal = {
   /** From 0 to below 1. */
   random(): number;
   watch(json: boolean): Watch;
+  /** The line that says what is at work, where there is one. */
+  readonly activity: Activity;
   /** Null where nobody can be asked. */
   asker(json: boolean): Asker | null;
   defaultMode(json: boolean): Mode;
-  /** Aborts at the first interrupt; at the second, the process ends at once. */
-  interrupts(): { readonly signal: AbortSignal; release(): void };
+  /** Aborts at the first interrupt; at the second, the process ends at once, but for `onSecond`. */
+  interrupts(onSecond?: () => void): { readonly signal: AbortSignal; release(): void };
   readStdin(limitBytes: number): Promise<Result<string>>;
   print(text: string): void;
   complain(text: string): void;
@@ -53,6 +56,7 @@ export function processTerminal(nowMs: () => number, random: () => number): Term
         dim: (text) => (colour ? `\x1b[2m${text}\x1b[22m` : text),
       })
     : noActivity(complain);
+  const labels = openLabels();
   return {
     env,
     columnCount: stdout.isTTY ? stdout.columns || USUAL_COLUMN_COUNT : null,
@@ -60,23 +64,35 @@ export function processTerminal(nowMs: () => number, random: () => number): Term
     random,
     print,
     complain,
-    watch: (json) => (json ? jsonWatch(print) : textWatch({ out: print, activity, colour })),
+    activity,
+    watch: (json) =>
+      json ? jsonWatch(print) : textWatch({ out: print, activity, labels, colour }),
     asker: (json) => {
-      return attended(json) ? terminalAsker({ input: stdin, output: stderr, activity }) : null;
+      return attended(json)
+        ? terminalAsker({ input: stdin, output: stderr, activity, labels })
+        : null;
     },
     defaultMode: (json) => (attended(json) ? "ask" : "edits"),
-    interrupts: () =>
-      interruptsOf(() => {
+    interrupts: (onSecond = () => {}) => {
+      const onFirst = (): void => {
         if (isRich) activity.above("stopping … (once more ends it at once)\n");
-      }),
+      };
+      return interruptsOf(onFirst, onSecond);
+    },
     readStdin: (limitBytes) => readAll(stdin, limitBytes),
   };
 }
 
-function interruptsOf(onFirst: () => void): { readonly signal: AbortSignal; release(): void } {
+function interruptsOf(
+  onFirst: () => void,
+  onSecond: () => void,
+): { readonly signal: AbortSignal; release(): void } {
   const controller = new AbortController();
   const interrupt = (): void => {
-    if (controller.signal.aborted) process.exit(EXIT.interrupted);
+    if (controller.signal.aborted) {
+      onSecond();
+      process.exit(EXIT.interrupted);
+    }
     controller.abort();
     onFirst();
   };

@@ -1,53 +1,62 @@
-import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Fault, fail, fault, ok, type Result } from "@dev/protocol";
-import type { Session } from "@dev/store";
+import type { Checkpoint, Session, Store } from "@dev/store";
 import {
-  applyChanges,
-  type Base,
   changes,
+  parseSnapshotId,
   readManifest,
+  type Skipped,
   TREE_LIMITS,
   type TreeChange,
   takeTree,
-  unifiedDiff,
   writeManifest,
 } from "@dev/workspace";
-import type { Command } from "./args.ts";
-import { EXIT, type ExitCode } from "./exit.ts";
-import { countText, sizeText } from "./figure.ts";
-import { holderName, isHolderAlive } from "./holder.ts";
+import { countText, momentText, sizeText } from "./figure.ts";
 import type { Home } from "./home.ts";
-import { fallen, find } from "./run.ts";
-import { onOneLine } from "./say.ts";
-import type { Terminal } from "./terminal.ts";
+import type { Snapshots } from "./snapshots.ts";
 
 /** A session's own workspace: the copy, and what it was when it was taken. */
-type Place = {
+export type Place = {
   readonly root: string;
   readonly tree: string;
   readonly text: string;
   readonly manifest: string;
+  /** What the tree held when it was last looked at. */
+  readonly seen: string;
   /** What applies have brought: kept beside, and not in the manifest, which stays as it is. */
   readonly applied: string;
 };
 
-function placeOf(home: Home, session: string): Place {
+export function placeOf(home: Home, session: string): Place {
   const root = join(home.workspaces, session);
   return {
     root,
     tree: join(root, "tree"),
     text: join(root, "base.text"),
     manifest: join(root, "manifest.json"),
+    seen: join(root, "seen"),
     applied: join(root, "applied.json"),
   };
 }
 
-/** The fault of a session whose own workspace was there and is no more; null where none is missing. */
-export function lostWorkspace(session: Session, home: Home): Fault | null {
+/**
+ * The fault of a session whose own workspace was there, is no more, and has no snapshot that it could be
+ * rebuilt from; null where nothing is missing.
+ */
+export function lostWorkspace(
+  session: Session,
+  home: Home,
+  checkpoints: readonly Checkpoint[],
+): Fault | null {
   const { tree } = placeOf(home, session.id);
+  if (session.vendor === "local" || existsSync(tree)) return null;
+  if (checkpoints.length > 0 && existsSync(home.snapshots)) return null;
   // A cell is remembered only once there is a workspace for it.
-  if (session.vendor === "local" || session.cell === null || existsSync(tree)) return null;
+  return session.cell === null && checkpoints.length === 0 ? null : goneFault(tree);
+}
+
+function goneFault(tree: string): Fault {
   const mend = 'what it had not applied is lost with it; begin a new session: dev exec "…"';
   return fault("gone", "the session's own copy of the directory is gone", tree, mend);
 }
@@ -61,24 +70,51 @@ export type CopyWatch = {
   readonly onNote: (text: string) => void;
 };
 
+/** What a workspace is prepared with. */
+export type Workshop = {
+  readonly home: Home;
+  readonly store: Store;
+  readonly snapshots: Snapshots;
+  readonly watch: CopyWatch;
+};
+
 /**
- * Takes a session's workspace from its directory, or finds it taken. It appears whole, by a rename, so
- * that a crash in the middle leaves nothing that looks like one.
+ * Takes a session's workspace from its directory, or finds it taken, or rebuilds it from its newest snapshot
+ * where it is lost, or was never here, as a fork's. It appears whole, by a rename, so that a crash in
+ * the middle leaves nothing that looks like one.
  */
-export async function prepareWorkspace(
-  session: Session,
-  home: Home,
-  watch: CopyWatch,
-): Promise<Result<string>> {
+export async function prepareWorkspace(session: Session, shop: Workshop): Promise<Result<string>> {
+  const { home, store, watch } = shop;
   const place = placeOf(home, session.id);
   if (existsSync(place.tree)) return ok(place.tree);
-  const lost = lostWorkspace(session, home);
+  const checkpoints = await store.checkpoints(session.id);
+  if (!checkpoints.ok) return checkpoints;
+  const lost = lostWorkspace(session, home, checkpoints.value);
   if (lost !== null) return fail(lost);
   const aside = placeOf(home, `${session.id}.new`);
   rmSync(aside.root, { recursive: true, force: true });
   mkdirSync(aside.root, { recursive: true, mode: 0o700 });
-  const taken = await takeTree(session.directory, aside.tree, {
-    textPath: aside.text,
+  const made =
+    checkpoints.value.length > 0
+      ? await rebuild(session, checkpoints.value, aside, shop)
+      : await copyInto(session.directory, aside, watch);
+  // Its snapshots are gone too.
+  if (!made.ok && made.fault.code === "not_found") return fail(goneFault(place.tree));
+  if (!made.ok) return made;
+  rmSync(place.root, { recursive: true, force: true });
+  renameSync(aside.root, place.root);
+  if (made.value.length > 0) watch.onNote(leftOut(made.value));
+  return ok(place.tree);
+}
+
+/** Copies a directory to where a workspace is made; answers what was left out. */
+async function copyInto(
+  directory: string,
+  { tree, text, manifest }: Place,
+  watch: CopyWatch,
+): Promise<Result<readonly Skipped[]>> {
+  const taken = await takeTree(directory, tree, {
+    textPath: text,
     limits: TREE_LIMITS,
     onProgress: ({ entryCount, sizeBytes }) => {
       if (entryCount % TELL_EVERY === 0) {
@@ -88,11 +124,35 @@ export async function prepareWorkspace(
     },
   });
   if (!taken.ok) return taken;
-  const written = await writeManifest(aside.manifest, taken.value.manifest);
-  if (!written.ok) return written;
-  renameSync(aside.root, place.root);
-  if (taken.value.skipped.length > 0) watch.onNote(leftOut(taken.value.skipped));
-  return ok(place.tree);
+  const written = await writeManifest(manifest, taken.value.manifest);
+  return written.ok ? ok(taken.value.skipped) : written;
+}
+
+/** Makes a workspace of what it was when it was taken, and then of what it was last. */
+async function rebuild(
+  session: Session,
+  checkpoints: readonly Checkpoint[],
+  aside: Place,
+  { home, snapshots, watch }: Workshop,
+): Promise<Result<readonly Skipped[]>> {
+  const [first, last] = [checkpoints[0], checkpoints.at(-1)];
+  const base = parseSnapshotId(first?.workspace ?? "");
+  const newest = parseSnapshotId(last?.workspace ?? "");
+  if (!base.ok || !newest.ok) return base.ok ? (newest as Result<never>) : base;
+  const from = join(aside.root, "base");
+  const seen = join(aside.root, "base.seen");
+  const restored = await snapshots.restore(base.value, from, seen, watch.onProgress);
+  if (!restored.ok) return restored;
+  const copied = await copyInto(from, aside, watch);
+  if (!copied.ok) return copied;
+  rmSync(from, { recursive: true, force: true });
+  rmSync(seen, { force: true });
+  const brought = await snapshots.restore(newest.value, aside.tree, aside.seen, watch.onProgress);
+  if (!brought.ok) return brought;
+  const { applied } = placeOf(home, session.id);
+  if (existsSync(applied)) copyFileSync(applied, aside.applied);
+  watch.onNote(`the workspace was rebuilt from its snapshot of ${momentText(last?.atMs ?? 0)}`);
+  return ok([]);
 }
 
 /** How many of the entries that a copy leaves out are named. */
@@ -119,103 +179,6 @@ function isWork({ kind, path }: TreeChange): boolean {
 }
 
 /** Whether git itself would refuse a patch of this path. */
-function isInGit(path: string): boolean {
+export function isInGit(path: string): boolean {
   return /(^|\/)\.git(\/|$)/i.test(path);
-}
-
-type Look = {
-  readonly session: Session;
-  readonly place: Place;
-  readonly base: Base;
-  readonly found: readonly TreeChange[];
-};
-
-/** What a session changed in its own workspace. Faults: `usage`, it has none; `gone`, it had one. */
-async function look(id: string, home: Home): Promise<Result<Look>> {
-  const opened = await find(id, home);
-  if (!opened.ok) return opened;
-  const { session, store } = opened.value;
-  store.close();
-  const place = placeOf(home, session.id);
-  if (session.vendor === "local") {
-    const mend = "it worked in your directory, in place: see `git diff` there";
-    return fail(fault("usage", "the session has no workspace of its own", session.id, mend));
-  }
-  const lost = lostWorkspace(session, home);
-  if (lost !== null) return fail(lost);
-  if (!existsSync(place.tree)) {
-    return fail(
-      fault("usage", "the session has changed nothing: it never used its cell", session.id),
-    );
-  }
-  const manifest = await readManifest(place.manifest);
-  if (!manifest.ok) return manifest;
-  const found = await changes(manifest.value, place.tree);
-  if (!found.ok) return found;
-  const base = { manifest: manifest.value, textPath: place.text };
-  return ok({ session, place, base, found: found.value });
-}
-
-/** `dev diff`: what a session changed, as a text that `git apply` takes. */
-export async function diff(
-  command: Extract<Command, { kind: "diff" | "apply" }>,
-  home: Home,
-  terminal: Terminal,
-): Promise<ExitCode> {
-  const looked = await look(command.id, home);
-  if (!looked.ok) return fallen(terminal.watch(command.json), looked);
-  const { found, base, place } = looked.value;
-  if (command.json) {
-    for (const { kind, path } of found) terminal.print(`${JSON.stringify({ kind, path })}\n`);
-    return EXIT.complete;
-  }
-  const shown = found.filter(({ path }) => !isInGit(path));
-  const text = await unifiedDiff(shown, base, place.tree);
-  if (!text.ok) return fallen(terminal.watch(command.json), text);
-  terminal.print(text.value);
-  if (found.length === 0) terminal.complain("dev: nothing has changed\n");
-  const left = found.length - shown.length;
-  if (left > 0) terminal.complain(`dev: not shown: ${countText(left, "change")} inside .git\n`);
-  return EXIT.complete;
-}
-
-/** `dev apply`: brings what a session changed into the directory that it was taken from. */
-export async function apply(
-  command: Extract<Command, { kind: "diff" | "apply" }>,
-  home: Home,
-  terminal: Terminal,
-): Promise<ExitCode> {
-  const looked = await look(command.id, home);
-  if (!looked.ok) return fallen(terminal.watch(command.json), looked);
-  const { found, base, place, session } = looked.value;
-  const applied = await applyChanges(found, {
-    base: base.manifest,
-    tree: place.tree,
-    target: session.directory,
-    record: place.applied,
-    holder: holderName(),
-    isAlive: isHolderAlive,
-  });
-  if (!applied.ok) return fallen(terminal.watch(command.json), applied);
-  const { written, held, indexes, kept, skipped } = applied.value;
-  if (command.json) {
-    terminal.print(`${JSON.stringify(applied.value)}\n`);
-    return EXIT.complete;
-  }
-  const list = (paths: readonly string[], note: string): void => {
-    for (const path of paths) terminal.complain(`${onOneLine(path)}: ${note}\n`);
-  };
-  const shown = written.filter((path) => !isInGit(path));
-  terminal.print(shown.map((path) => `${onOneLine(path)}\n`).join(""));
-  const inGit = written.length - shown.length;
-  const besides = inGit === 0 ? "" : `, and ${countText(inGit, "file")} inside .git`;
-  const what =
-    written.length === 0 ? "nothing to apply" : `${countText(shown.length, "file")} applied`;
-  terminal.complain(`${what}${besides}\n`);
-  list(held, "left out: it steers what your own git does");
-  list(indexes, "left out: your own git has written it since; `git reset` makes it fit the commit");
-  list(kept, "left: it holds something that the session did not have");
-  list(skipped, "left out: it is no file");
-  if (held.length + kept.length > 0) terminal.complain(`the session's copy is ${place.tree}\n`);
-  return EXIT.complete;
 }

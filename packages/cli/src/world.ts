@@ -1,21 +1,33 @@
-import { accessSync, constants } from "node:fs";
+import { accessSync, constants, existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname } from "node:path";
 import type { CellSpec, Vendor, VendorOptions } from "@dev/cell";
 import { openCore } from "@dev/host";
-import { openRouter, type Provider, ROUTER_LIMITS, type RouterLimits } from "@dev/model";
-import { cellId, fail, fault, ok, type Result } from "@dev/protocol";
-import { type Asker, type Progress, resolvePath, type Services } from "@dev/session";
+import { openRouter, ROUTER_LIMITS, type Router, type RouterLimits } from "@dev/model";
+import { cellId, fail, fault, ok, type Result, type SessionId } from "@dev/protocol";
+import {
+  type Asker,
+  type Operations,
+  type Progress,
+  resolvePath,
+  type Services,
+} from "@dev/session";
 import { openSqlite, type Session, type Store } from "@dev/store";
+import { markOf, removeMark } from "./fix-mark.ts";
 import { holderName, isHolderAlive } from "./holder.ts";
 import { type Home, makeDirectory } from "./home.ts";
-import type { ProviderSettings, Settings } from "./settings.ts";
+import { openNetwork, type SessionNetwork } from "./network.ts";
+import type { Network } from "./network-file.ts";
+import { keyedProviders } from "./provider.ts";
+import type { Settings } from "./settings.ts";
+import type { Snapshots } from "./snapshots.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** The real world, as a driver needs it. */
-export type World = { readonly services: Services; close(): void };
+export type World = { readonly services: Services; close(): Promise<void> };
 
 export type WorldOptions = {
+  readonly session: SessionId;
   readonly home: Home;
   readonly settings: Settings;
   readonly terminal: Terminal;
@@ -43,21 +55,28 @@ export async function openStore(home: Home): Promise<Result<Store>> {
 /** Puts a driver's services together. What a cell needs is loaded when a cell is needed. */
 export function openWorld(store: Store, options: WorldOptions): World {
   const { settings, terminal, asker, onProgress } = options;
-  const router = openRouter(keyed(settings.providers, terminal.env), {
-    sleep: (ms, signal) => sleep(ms, signal),
-    random: () => terminal.random(),
-    limits: routerLimits(settings.modelSilenceMs),
-  });
+  const router = routerOf(settings, terminal);
   const core = openCore({ host: "native" });
+  const network = openNetwork({ ...options, network: settings.network, store });
+  let snapshots: Promise<Snapshots> | null = null;
+  const lazySnapshots = (): Promise<Snapshots> => {
+    snapshots ??= import("./snapshots.ts").then(({ Snapshots }) => {
+      return new Snapshots(options.home, () => terminal.nowMs());
+    });
+    return snapshots;
+  };
   const services: Services = {
     store,
     core,
     router,
-    vendor: lazyVendor(options),
+    vendor: lazyVendor(options, network),
     rules: settings.rules,
     asker,
+    operations: lazyOperations(options),
     onProgress,
-    spec: (session) => specOf(session, options),
+    browse: network.browse,
+    spec: (session) => specOf(session, store, options, lazySnapshots),
+    checkpoint: (session) => checkpointOf(session, options, lazySnapshots),
     resolve: resolvePath,
     newCellId: () => cellId(terminal.nowMs(), randomBytes(terminal)),
     now: () => terminal.nowMs(),
@@ -66,11 +85,25 @@ export function openWorld(store: Store, options: WorldOptions): World {
   };
   return {
     services,
-    close: () => {
+    close: async () => {
+      await network.close();
       router.close();
       core.close();
     },
   };
+}
+
+/** The models of all providers that settings have, or that Dev knows. */
+export function routerOf(settings: Settings, terminal: Terminal): Router {
+  return openRouter(
+    keyedProviders(settings, terminal.env),
+    {
+      sleep: (ms, signal) => sleep(ms, signal),
+      random: () => terminal.random(),
+      limits: routerLimits(settings.modelSilenceMs),
+    },
+    settings.models,
+  );
 }
 
 /** The router's limits, with the silence of a model that settings allow. */
@@ -79,47 +112,9 @@ function routerLimits(silenceMs: number | null): RouterLimits {
   return { ...ROUTER_LIMITS, firstByteMs: silenceMs, idleMs: silenceMs };
 }
 
-/** Providers with the keys that the environment holds. */
-function keyed(
-  settings: Readonly<Record<string, ProviderSettings>>,
-  env: NodeJS.ProcessEnv,
-): Readonly<Record<string, Provider>> {
-  const providers: Record<string, Provider> = {};
-  for (const [name, { wire, base_url: baseUrl, env_key: variable }] of Object.entries(settings)) {
-    const key = variable === undefined ? null : (env[variable] ?? "");
-    providers[name] = { wire, baseUrl, key, ...(variable && { keySource: variable }) };
-  }
-  return providers;
-}
-
 /** The chance in an id: enough that no two of a person's sessions share one. */
 export function randomBytes(terminal: Terminal): Uint8Array {
   return Uint8Array.from({ length: 10 }, () => Math.floor(terminal.random() * 256));
-}
-
-/** The provider that a model names. Faults `config`: none, or its key is not in the environment. */
-export function checkModel(
-  model: string,
-  settings: Settings,
-  env: NodeJS.ProcessEnv,
-): Result<void> {
-  const slash = model.indexOf("/");
-  const name = model.slice(0, Math.max(0, slash));
-  if (slash < 1 || slash === model.length - 1) {
-    const mend = `such as ${Object.keys(settings.providers)[0] ?? "local"}/some-model`;
-    return fail(fault("config", "a model is written provider/model", model, mend));
-  }
-  const provider = Object.hasOwn(settings.providers, name) ? settings.providers[name] : undefined;
-  if (provider === undefined) {
-    const known = Object.keys(settings.providers).join(", ") || "none";
-    const mend = `configured: ${known}; add [providers.${name}] to config.toml`;
-    return fail(fault("config", `there is no provider "${name}"`, model, mend));
-  }
-  const variable = provider.env_key;
-  if (variable === undefined || env[variable]) return ok(undefined);
-  return fail(
-    fault("config", `the key of provider "${name}" is not set`, variable, `export ${variable}=…`),
-  );
 }
 
 function sleep(ms: number, signal: AbortSignal): Promise<void> {
@@ -134,11 +129,22 @@ function sleep(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
+/** Operations that are loaded at their first use: most sessions have none. */
+function lazyOperations({ home, settings, terminal, vendor }: WorldOptions): Operations {
+  const load = async (): Promise<Operations> =>
+    (await import("./fix-operation.ts")).fixOperations({ home, settings, terminal, vendor });
+  return {
+    perform: async (operation, signal) => (await load()).perform(operation, signal),
+    settled: async (operation) => (await load()).settled(operation),
+    forget: (session, action) => removeMark(markOf(home, session, action)),
+  };
+}
+
 /** A vendor that is loaded at its first use: the first model call does not wait for it. */
-function lazyVendor(options: WorldOptions): Vendor {
+function lazyVendor(options: WorldOptions, network: SessionNetwork): Vendor {
   let opened: Promise<Result<Vendor>> | null = null;
   const vendor = (): Promise<Result<Vendor>> => {
-    opened ??= loadVendor(options);
+    opened ??= loadVendor(options, network);
     return opened;
   };
   return {
@@ -162,16 +168,20 @@ function lazyVendor(options: WorldOptions): Vendor {
   };
 }
 
-async function loadVendor(options: WorldOptions): Promise<Result<Vendor>> {
-  const { vendor, home, settings, terminal, signal } = options;
-  const { openVendor } = await import("@dev/cell");
-  return openVendor(vendor, await vendorOptions(home, settings.confine, terminal), signal);
+async function loadVendor(
+  { vendor, home, settings, terminal, signal }: WorldOptions,
+  network: SessionNetwork,
+): Promise<Result<Vendor>> {
+  const { openVendor, EGRESS_LIMITS } = await import("@dev/cell");
+  const egress = network.seams(EGRESS_LIMITS);
+  const its = await vendorOptions(home, settings, terminal);
+  return openVendor(vendor, { ...its, egress }, signal);
 }
 
 /** What vendors need of this machine and this person. */
 export async function vendorOptions(
   home: Home,
-  confine: boolean,
+  { confine, programs, network }: Pick<Settings, "confine" | "programs" | "network">,
   terminal: Terminal,
 ): Promise<VendorOptions> {
   const { rgPath } = await import("@vscode/ripgrep");
@@ -179,25 +189,58 @@ export async function vendorOptions(
     home: home.cells,
     agent: createRequire(import.meta.url).resolve("@dev/cell/agent"),
     rg: rgPath,
+    pty: ptyAddon(),
     environment: terminal.env,
-    masked: [home.state, dirname(home.config)],
+    masked: [home.state, dirname(home.config), ...secretFiles(network)],
     confine,
+    ...programs,
   };
+}
+
+/** The addon for this system, which is a package of its own. */
+function ptyAddon(): string {
+  const cells = createRequire(createRequire(import.meta.url).resolve("@dev/cell"));
+  const library = createRequire(cells.resolve("@lydell/node-pty"));
+  return library.resolve(`@lydell/node-pty-${process.platform}-${process.arch}/pty.node`);
+}
+
+/** What is added outside a cell is not to be read within one. */
+function secretFiles({ secrets }: Network): readonly string[] {
+  return Object.values(secrets).flatMap(({ from }) => (from.kind === "file" ? [from.path] : []));
 }
 
 /** How to build a session's cell: on the person's directory, or on a workspace of its own. */
 async function specOf(
   session: Session,
-  { home, onProgress, onNote }: WorldOptions,
+  store: Store,
+  { home, settings: { network }, onProgress, onNote }: WorldOptions,
+  snapshots: () => Promise<Snapshots>,
 ): Promise<Result<CellSpec>> {
   const { DEFAULT_CELL_LIMITS: limits } = await import("@dev/cell");
   if (session.vendor === "local") {
-    return ok({ workspace: session.directory, variables: {}, limits });
+    return ok({ workspace: session.directory, variables: {}, limits, network });
   }
   const { prepareWorkspace } = await import("./workspace.ts");
-  const workspace = await prepareWorkspace(session, home, {
+  const watch = {
     onNote,
-    onProgress: (note) => onProgress({ kind: "cell", observation: "provisioning", note }),
-  });
-  return workspace.ok ? ok({ workspace: workspace.value, variables: {}, limits }) : workspace;
+    onProgress: (note: string) => onProgress({ kind: "cell", observation: "provisioning", note }),
+  };
+  const shop = { home, store, snapshots: await snapshots(), watch };
+  const workspace = await prepareWorkspace(session, shop);
+  if (!workspace.ok) return workspace;
+  return ok({ workspace: workspace.value, variables: {}, limits, network });
+}
+
+/** The snapshot of a session's own workspace; empty where it has none, or none yet. */
+async function checkpointOf(
+  session: Session,
+  { home }: WorldOptions,
+  snapshots: () => Promise<Snapshots>,
+): Promise<Result<string>> {
+  if (session.vendor === "local") return ok("");
+  const { placeOf } = await import("./workspace.ts");
+  const { tree, seen } = placeOf(home, session.id);
+  if (!existsSync(tree)) return ok("");
+  const taken = await (await snapshots()).take(tree, seen, () => undefined);
+  return taken.ok ? ok(taken.value.id) : taken;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { asksForJson, COMMANDS, helpText, readCommand } from "../src/args.ts";
+import { asksForJson, CELLS, COMMANDS, helpText, readCommand } from "../src/args.ts";
 
 function command(...words: string[]) {
   const read = readCommand(words);
@@ -16,6 +16,7 @@ test("a prompt is all that exec needs", () => {
     cell: "local",
     json: false,
     prompt: "mend it",
+    images: [],
   });
 });
 
@@ -38,7 +39,17 @@ test("resume takes an id and perhaps a prompt", () => {
   expect(command("resume", "s_1", "more", "--json")).toMatchObject({ prompt: "more", json: true });
 });
 
+test("images go with a prompt, as many as are given", () => {
+  expect(command("exec", "--image", "a.png", "look", "--image=b.png")).toMatchObject({
+    prompt: "look",
+    images: ["a.png", "b.png"],
+  });
+  expect(command("resume", "s_1", "look", "--image", "c.png")).toMatchObject({ images: ["c.png"] });
+});
+
 test.each([
+  [["resume", "s_1", "--image", "a.png"], "--image goes with a prompt"],
+  [["sessions", "--image", "a.png"], "it takes no --image"],
   [["explode"], 'there is no command "explode"'],
   [["toString"], 'there is no command "toString"'],
   [["exec"], "it needs PROMPT"],
@@ -59,6 +70,16 @@ test.each([
   }
 });
 
+test("help says how a conversation is shortened, and how many images there may be", () => {
+  for (const name of ["exec", "resume"]) {
+    const text = helpText(name);
+    expect(text.ok && text.value).toContain("The prompt `/compact`");
+    expect(text.ok && text.value).toContain("at most 20, 2,750,000 bytes together");
+  }
+  const other = helpText("sessions");
+  expect(other.ok && other.value).not.toContain("/compact");
+});
+
 test("every command has help, by name and by flag", () => {
   for (const name of Object.keys(COMMANDS)) {
     expect(command(name, "--help")).toEqual({ kind: "help", topic: name });
@@ -69,4 +90,13 @@ test("every command has help, by name and by flag", () => {
   }
   expect(command()).toEqual({ kind: "help", topic: null });
   expect(helpText("explode").ok).toBe(false);
+});
+
+test("every kind of cell that there is can be asked for, but those of servers", async () => {
+  const { VENDORS } = await import("@dev/cell");
+  const kinds = Object.keys(VENDORS).filter((name) => name !== "kubernetes");
+  expect([...CELLS].sort()).toEqual(kinds.sort());
+  for (const cell of kinds) {
+    expect(readCommand(["exec", "--cell", cell, "x"])).toMatchObject({ ok: true, value: { cell } });
+  }
 });

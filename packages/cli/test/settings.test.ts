@@ -13,12 +13,10 @@ import { join } from "node:path";
 import { toJsonSchema } from "@valibot/to-json-schema";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { findHome, type Home } from "../src/home.ts";
-import {
-  loadSettings,
-  SETTINGS_LIMIT_BYTES,
-  type Settings,
-  settingsSchema,
-} from "../src/settings.ts";
+import { loadSettings, type Settings } from "../src/settings.ts";
+import { SETTINGS_LIMIT_BYTES, settingsSchema } from "../src/settings-file.ts";
+import type { Terminal } from "../src/terminal.ts";
+import { vendorOptions } from "../src/world.ts";
 
 let root: string;
 let home: Home;
@@ -82,6 +80,27 @@ test.each([
   ["[[policy.rules]]\ndecision = 'deny'\npaths = ['a', '/etc/**']", "no `/` in front"],
   ["model = ", "line 1, column "],
   ["[limits]\nmodel_calls_per_turn = 0", "limits.model_calls_per_turn: "],
+  ["[limits]\ncost_per_session = 0", "limits.cost_per_session: "],
+  ["[limits]\ncompact_percent = 101", "limits.compact_percent: "],
+  ["[limits]\nagent_depth = -1", "limits.agent_depth: "],
+  ["[models.nameless]\nimages = true", "models.nameless: a model is written provider/model"],
+  ["[models.'a/b']\nprice = 3", 'unknown key "models.a/b.price"'],
+  ["[models.'a/b']\ninput_price = -1", "models.a/b.input_price: "],
+  ["[models.'a/b']\nimages = 'yes'", "models.a/b.images: "],
+  ["[models.'a/b']\ninput_price = 1", 'models."a/b": it takes input_price and output_price'],
+  ["[models.'a/b']\noutput_price = 0", 'models."a/b": it takes input_price and output_price'],
+  ["[models.'a/b']\ncached_input_price = 1", 'models."a/b": cached_input_price is nothing without'],
+  ["[models.'a/b']\nlong_over_tokens = 9", 'models."a/b": long_over_tokens is nothing without'],
+  [
+    "[models.'a/b']\nwindow_tokens = 8\noutput_tokens = 9",
+    "output_tokens, 9, is over its window of 8",
+  ],
+  ["[models.'openai/gpt-5.5']\noutput_tokens = 9000000", "is over its window of 922000"],
+  [
+    `${PROVIDER}[models.'lcoal/b']\nimages = true`,
+    'models."lcoal/b": there is no provider "lcoal"',
+  ],
+  ["[models.'toString/b']\nimages = true", 'there is no provider "toString"'],
 ])("settings that say %j are refused with what is wrong", (text, said) => {
   user(text);
   const loaded = loadSettings(home, project());
@@ -91,13 +110,45 @@ test.each([
   expect(loaded.fault.message).toContain(said);
 });
 
-test("a project may not name providers, base URLs or keys, nor take confinement away", () => {
-  for (const text of [PROVIDER, "[local]\nconfine = false", "[providers]\n"]) {
+test("the provider of a model may be named in another file, and the figures of one that is known stand alone", () => {
+  managed("[models.'local/a']\nwindow_tokens = 8\noutput_tokens = 8");
+  expect(loadSettings(home, project())).toMatchObject({
+    ok: false,
+    fault: { subject: home.managed },
+  });
+  user(PROVIDER);
+  expect(settings().models).toEqual({ "local/a": { windowTokens: 8, outputTokens: 8 } });
+  // A window may be made smaller than what an answer may have, to shorten conversations early.
+  user(`${PROVIDER}[models.'openai/gpt-5.5']\nwindow_tokens = 1000\ncached_input_price = 0`);
+  expect(settings().models).toMatchObject({ "openai/gpt-5.5": { windowTokens: 1000 } });
+});
+
+test("a project may not name providers, base URLs, keys or prices, nor take confinement away", () => {
+  const cheap = "[models.'openai/gpt-5.5']\ninput_price = 0\noutput_price = 0";
+  const service = "[kai]\ndecisions = 'http://127.0.0.1:1/v1'";
+  const other = "[fix]\nfallback_model = 'openai/gpt-5.5'";
+  for (const text of [
+    PROVIDER,
+    "[local]\nconfine = false",
+    "[providers]\n",
+    cheap,
+    service,
+    other,
+  ]) {
     projects(text);
     const loaded = loadSettings(home, project());
     expect(loaded.ok).toBe(false);
     if (!loaded.ok) expect(loaded.fault.message).toContain("may not be set by a project");
   }
+});
+
+test("a decision service is a person's to name, and an administrator's stands", () => {
+  expect(settings().kai).toBe(null);
+  user("[kai]\ndecisions = 'http://127.0.0.1:1/v1'\nenv_key = 'DECISION_KEY'");
+  const own = { decisions: "http://127.0.0.1:1/v1", env_key: "DECISION_KEY" };
+  expect(settings().kai).toEqual(own);
+  managed("[kai]\ndecisions = 'https://decisions.example/v1'");
+  expect(settings().kai).toEqual({ decisions: "https://decisions.example/v1" });
 });
 
 test("a project may ask and deny, and not allow", () => {
@@ -203,6 +254,61 @@ test("a limit is only narrowed: by a project, from the default", () => {
   expect(settings().limits.modelCallsPerTurn).toBe(3);
 });
 
+test("a limit in money is in dollars, and that of agents may be none at all", () => {
+  managed("[limits]\ncost_per_session = 12.345678\nagent_depth = 0");
+  user("[limits]\ncost_per_session = 100\nagent_depth = 3\nagent_count = 2\ncompact_percent = 90");
+  expect(settings().limits).toEqual({
+    costMicroUsdPerSession: 12_345_678,
+    agentDepth: 0,
+    agentCount: 2,
+    compactPercent: 90,
+  });
+  projects("[limits]\ncost_per_session = 0.5\nagent_count = 64\ncompact_percent = 95");
+  expect(settings().limits).toMatchObject({
+    costMicroUsdPerSession: 500_000,
+    agentCount: 2,
+    compactPercent: 90,
+  });
+  managed("");
+  user("");
+  expect(settings().limits).toEqual({
+    costMicroUsdPerSession: 500_000,
+    agentCount: 8,
+    compactPercent: 80,
+  });
+});
+
+test("figures of models add up field by field, and an administrator's are not replaced", () => {
+  managed("[models.'openai/gpt-5.5']\ninput_price = 4.5");
+  user(`[models.'openai/gpt-5.5']
+input_price = 0
+images = false
+${PROVIDER}[models."local/a"]
+window_tokens = 8192
+images = true
+reasoning = "none"
+input_price = 0
+output_price = 0`);
+  expect(settings().models).toEqual({
+    "openai/gpt-5.5": { inputPrice: 4.5, images: false },
+    "local/a": {
+      windowTokens: 8192,
+      images: true,
+      reasoning: "none",
+      inputPrice: 0,
+      outputPrice: 0,
+    },
+  });
+});
+
+test("which model the person named is known, whatever a project chooses", () => {
+  user("model = 'a/mine'");
+  projects("model = 'b/theirs'");
+  expect(settings()).toMatchObject({ model: "b/theirs", ownModel: "a/mine" });
+  user("");
+  expect(settings()).toMatchObject({ model: "b/theirs", ownModel: null });
+});
+
 test("a model's silence is in seconds, and an administrator's is only narrowed", () => {
   expect(settings().modelSilenceMs).toBe(null);
   user("[limits]\nmodel_silence_seconds = 20");
@@ -218,6 +324,34 @@ test("a file that cannot be read is said, and not taken for none", () => {
   const loaded = loadSettings(home, project());
   expect(loaded.ok).toBe(false);
   if (!loaded.ok) expect(loaded.fault.subject).toBe(home.config);
+});
+
+test("the settings that the guide shows can be read", () => {
+  const guide = readFileSync(new URL("../../../docs/start.md", import.meta.url), "utf8");
+  const blocks = [...guide.matchAll(/```toml\n(.*?)```/gs)].map(([, text]) => text ?? "");
+  // They are parts of one file, as a reader puts it together.
+  user(blocks.join("\n"));
+  expect(settings().files).toEqual([home.config]);
+  expect(blocks.length).toBeGreaterThan(2);
+});
+
+test("what the guide to clusters shows can be read, and no project may say it", () => {
+  const guide = readFileSync(
+    new URL("../../../docs/guides/kubernetes.md", import.meta.url),
+    "utf8",
+  );
+  const [, block = ""] = /```toml\n(.*?)```/s.exec(guide) ?? [];
+  user(`${block}runtime_class = ""`);
+  expect(settings().programs.kubernetes).toMatchObject({
+    image: "registry.example.com/dev-cell:1",
+    server: "https://dev.example.com",
+    serverAddress: "203.0.113.7",
+    runtimeClass: "",
+  });
+  user("");
+  projects(block);
+  const loaded = loadSettings(home, project());
+  expect(loaded).toMatchObject({ fault: { message: expect.stringContaining("kubernetes") } });
 });
 
 test("the published schema is that of the code", () => {
@@ -242,4 +376,77 @@ test("homes are where DEV_HOME and the XDG directories say", () => {
     config: "/d/config.toml",
     state: "/d",
   });
+});
+
+const NETWORK = `
+[network.secrets.forge]
+env_key = "FORGE_TOKEN"
+as = "basic"
+user = "robot"
+[[network.allow]]
+host = "git.example.com"
+paths = ["/team"]
+secret = "forge"
+`;
+
+test("what cells may reach is read, the administrator's before the person's", () => {
+  managed(NETWORK);
+  user(
+    '[[network.allow]]\nhost = "*.example.org"\nports = [80, 443]\n[network.secrets.x]\nfile = "/x"',
+  );
+  expect(settings().network.allow).toEqual([
+    {
+      ...{ host: "git.example.com", ports: [443], paths: ["/team"], methods: [], addresses: [] },
+      push: false,
+      secret: {
+        from: { kind: "variable", name: "FORGE_TOKEN" },
+        as: { kind: "basic", user: "robot" },
+      },
+    },
+    {
+      ...{ host: "*.example.org", ports: [80, 443], paths: [], methods: [], addresses: [] },
+      ...{ push: false, secret: null },
+    },
+  ]);
+});
+
+test("a secret of the administrator's is not replaced by one of the same name", () => {
+  managed(NETWORK);
+  user('[network.secrets.forge]\nenv_key = "OTHER"');
+  expect(settings().network.secrets.forge?.from).toEqual({ kind: "variable", name: "FORGE_TOKEN" });
+});
+
+test.each([
+  ['[[network.allow]]\nhost = "*"', 'network.allow "*": "*" is no host'],
+  ['[[network.allow]]\nhost = "a.example"\nsecret = "none"', 'there is no secret "none"'],
+  ['[[network.allow]]\nhost = "a.example"\nsecret = "constructor"', "there is no secret"],
+  ['[[network.allow]]\nhost = "a.example"\npaths = ["a"]', "begins with a slash"],
+  ['[[network.allow]]\nhost = "a.example"\nports = [0]', "network.allow.0.ports.0: "],
+  ['[[network.allow]]\nhost = "a.example"\nport = 1', 'unknown key "network.allow.0.port"'],
+  ["[network.secrets.a]", "one of the two"],
+  ['[network.secrets.a]\nenv_key = "A"\nfile = "/a"', "one of the two"],
+  ['[network.secrets.a]\nenv_key = "ghp-123"', "not the key itself"],
+  ['[network.secrets.a]\nenv_key = "A"\nas = "basic"', "`user` belongs to"],
+  ['[network.secrets.a]\nenv_key = "A"\nheader = "X"', "`header` belongs to"],
+  ['[network]\ncertificates = ["a.pem"]', "absolute path"],
+])("of the network, %s is wrong", (text, words) => {
+  user(text);
+  expect(loadSettings(home, project())).toMatchObject({
+    ok: false,
+    fault: { message: expect.stringContaining(words) },
+  });
+});
+
+test("a project cannot open the network", () => {
+  projects(NETWORK);
+  expect(loadSettings(home, project())).toMatchObject({
+    fault: { message: expect.stringContaining('"network" may not be set by a project') },
+  });
+});
+
+test("a file with a secret is hidden from cells that see the rest of the machine", async () => {
+  user('[network.secrets.x]\nfile = "/home/me/.token"');
+  const terminal = { env: {} } as Terminal;
+  const { masked } = await vendorOptions(home, settings(), terminal);
+  expect(masked).toContain("/home/me/.token");
 });

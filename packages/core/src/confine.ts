@@ -35,6 +35,7 @@ function escapes(path: string, field: string): string | null {
   if (path.includes("\0")) return `${field}: it has a NUL byte`;
   if (/^[\\/]/.test(path)) return `${field}: it is absolute; paths are relative to the workspace`;
   if (/^[A-Za-z]:/.test(path)) return `${field}: it has a drive letter`;
+  if (!path.includes("..")) return null;
   // Where `\` separates nothing, `a\b/../..` is one step down and two up; where it does, not.
   const leaves = climbs(path.split("/")) || climbs(path.split(/[\\/]/));
   return leaves ? `${field}: it leaves the workspace` : null;

@@ -1,5 +1,6 @@
 import type { ExecResult, Fault, OpResult, Outcome, PlanItem, ReplyEvent } from "@dev/protocol";
 import { never } from "@dev/protocol";
+import { clip } from "./text.ts";
 
 /** What the model is told of a call's end. */
 export type Told = { readonly text: string; readonly failed: boolean };
@@ -42,8 +43,12 @@ export function tell(outcome: Outcome, limitBytes: number): Told {
 
 export function tellReply(reply: ReplyEvent, limitBytes: number): Told {
   const parts = [...reply.choices, reply.text].filter((part) => part !== "");
-  const text = parts.length === 0 ? "(no answer)" : clip(parts.join("\n"), limitBytes);
-  return { text, failed: false };
+  return tellText(parts.join("\n"), limitBytes);
+}
+
+/** A person's words as the answer to a question. */
+export function tellText(text: string, limitBytes: number): Told {
+  return { text: text === "" ? "(no answer)" : clip(text, limitBytes), failed: false };
 }
 
 /** A plan as its model is told of it, an item a line. */
@@ -129,56 +134,4 @@ function tellEnd(result: ExecResult): string {
     default:
       return never(end);
   }
-}
-
-/** Keeps so many bytes of UTF-8 of a text, from its head and its tail, and says what was cut. */
-export function clip(text: string, limitBytes: number): string {
-  if (!exceeds(text, limitBytes)) return text;
-  const half = Math.floor(limitBytes / 2);
-  const head = fitting(half, (units) => text.slice(0, units - (parts(text, units) ? 1 : 0)));
-  const tail = fitting(half, (units) => {
-    const from = text.length - units;
-    return text.slice(from + (parts(text, from) ? 1 : 0));
-  });
-  return `${head}\n(${text.length - head.length - tail.length} characters cut)\n${tail}`;
-}
-
-/** Cuts as many UTF-16 units as make at most so many bytes. */
-function fitting(limitBytes: number, cut: (units: number) => string): string {
-  let units = limitBytes;
-  for (;;) {
-    const part = cut(units);
-    const over = utf8Bytes(part) - limitBytes;
-    if (over <= 0) return part;
-    // A unit takes at most three bytes, so this many are too many for certain.
-    units -= Math.ceil(over / 3);
-  }
-}
-
-/** Whether a cut at this index would part a surrogate pair. */
-function parts(text: string, index: number): boolean {
-  const unit = text.charCodeAt(index);
-  return unit >= 0xdc00 && unit <= 0xdfff;
-}
-
-/** Whether a text takes more than so many bytes in UTF-8. */
-function exceeds(text: string, limitBytes: number): boolean {
-  if (text.length > limitBytes) return true;
-  return text.length * 3 > limitBytes && utf8Bytes(text) > limitBytes;
-}
-
-const WIDE = /[^\0-\x7f]/;
-
-/** How many bytes a text takes in UTF-8. */
-export function utf8Bytes(text: string): number {
-  // Most text is ASCII, and an engine's own search is faster than a loop of ours.
-  if (!WIDE.test(text)) return text.length;
-  let bytes = text.length;
-  for (let index = 0; index < text.length; index++) {
-    const unit = text.charCodeAt(index);
-    if (unit < 0x80) continue;
-    // A surrogate pair is two units and four bytes: two for each half.
-    bytes += unit < 0x800 || (unit >= 0xd800 && unit <= 0xdfff) ? 1 : 2;
-  }
-  return bytes;
 }

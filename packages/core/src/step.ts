@@ -1,36 +1,50 @@
 import type {
-  Action,
-  AssistantMessage,
+  AgentId,
   Call,
   DoneOp,
   EffectEvent,
   Event,
   ModelAnswer,
   ModelEvent,
-  Op,
   ReplyEvent,
   TurnEvent,
   TurnId,
 } from "@dev/protocol";
-import { actionId, never } from "@dev/protocol";
-import { distinct, place, sameCalls } from "./call.ts";
-import { messageSize, prompted, pushed } from "./conversation.ts";
-import { askLimit, callLimit, promptLimit, queueLimit, steered } from "./limit.ts";
-import { clip, tell, tellFault, tellReply } from "./render.ts";
-import type { Agent, Slot, State, Turn } from "./state.ts";
-
-/** What a step answers: the next state, and what is to be done. */
-export type Step = { readonly state: State; readonly actions: readonly Action[] };
+import { never } from "@dev/protocol";
+import { done, mint, type Step, still } from "./action.ts";
+import { agentAt, natureOf, rootOf } from "./agent.ts";
+import { askOn, askSummary, type SummaryAsk } from "./ask.ts";
+import { distinct, identical, placed } from "./call.ts";
+import { cutOf, isFull, mayCompact, noSummary, replace } from "./compact.ts";
+import { act, fold, messageSize, notRun, push, say, sizeOf, userMessage } from "./conversation.ts";
+import { type AgentDraft, type Draft, drafted } from "./draft.ts";
+import {
+  callLimit,
+  placeLimit,
+  promptLimit,
+  queueLimit,
+  replyLimit,
+  roomLimit,
+  steered,
+  sum,
+} from "./limit.ts";
+import { focusOf, isAnswer, prompted, unseen } from "./prompt.ts";
+import { answerQuestions, openQuestions } from "./question.ts";
+import { type Told, tell, tellFault, tellReply } from "./render.ts";
+import { tellEnd } from "./spawn.ts";
+import type { Agent, Phase, Slot, State } from "./state.ts";
+import { clip } from "./text.ts";
+import { count, hearLate, leaveUnheard } from "./unheard.ts";
 
 /**
  * Takes one event. An event that was taken before, or that nothing waits for, changes nothing and
- * answers no actions, so delivering any event twice is safe. (A steer has no id: it is known again
- * for as long as the model has not been told of it.)
+ * answers no actions, so delivering any event twice is safe. (A steer has no id: one that says what
+ * the last one said is taken for that one, for as long as no model has answered since.)
  */
 export function step(state: State, event: Event): Step {
   switch (event.kind) {
     case "turn":
-      return accept(state, event);
+      return event.id <= state.highestTurn ? still(state) : accept(drafted(state), event);
     case "model":
       return hear(state, event);
     case "exec":
@@ -41,11 +55,9 @@ export function step(state: State, event: Event): Step {
     case "reply":
       return land(state, event);
     case "timer":
-      return state.dirty ? mint({ ...state, dirty: false }, [SAVE]) : still(state);
-    case "steer": {
-      const steers = steered(state.steers, event.text, state.config.limits);
-      return still(steers === state.steers ? state : { ...state, steers, dirty: true });
-    }
+      return save(state);
+    case "steer":
+      return steer(state, event.text);
     case "cancel":
       return cancel(state, event.turn);
     default:
@@ -53,118 +65,176 @@ export function step(state: State, event: Event): Step {
   }
 }
 
-const SAVE: Op = { kind: "save" };
+const SAVE = { kind: "save" } as const;
 
-function still(state: State): Step {
-  return { state, actions: [] };
+function save(before: State): Step {
+  if (!before.dirty) return still(before);
+  const draft = drafted(before);
+  draft.state.dirty = false;
+  return mint(draft, SAVE);
 }
 
-/** Takes a turn: begins it, or puts it behind the one in flight. */
-function accept(state: State, event: TurnEvent): Step {
-  if (event.id <= state.highestTurn) return still(state);
-  const accepted = { ...state, highestTurn: event.id, dirty: true };
-  if (state.turn === null) return begin(accepted, event);
-  const over = queueLimit(state, event);
-  if (over !== null) return mint(accepted, [done(event.id, "limit", over)]);
-  return still({ ...accepted, queue: [...state.queue, event] });
-}
-
-function begin(state: State, event: TurnEvent): Step {
-  const turn: Turn = { id: event.id, modelCallCount: 0, identicalCount: 0 };
-  const begun: State = { ...state, turn };
-  const prompt = prompted(event);
-  const over = promptLimit(state, prompt, []);
-  if (over !== null) return finish(begun, "limit", over);
-  if (prompt.text !== "" || prompt.images.length > 0) {
-    return ask({ ...begun, agent: pushed(state.agent, [prompt]) });
+/** Takes a turn: begins it, takes it as an answer, or puts it behind the one in flight. */
+function accept(draft: Draft, event: TurnEvent): Draft {
+  const { state } = draft;
+  state.highestTurn = event.id;
+  state.dirty = true;
+  if (state.turn === null) return begin(draft, event);
+  const blind = unseen(state.config, event);
+  if (blind !== null) return mint(draft, done(event.id, "failed", blind));
+  const questions = isAnswer(event) ? openQuestions(state) : [];
+  if (questions.length > 0) {
+    const reason = clip(`it answered: ${questions.join("; ")}`, state.config.limits.resultBytes);
+    return answer(mint(draft, done(event.id, "complete", reason)), event.prompt);
   }
-  if (state.agent.messages.length > 0 || state.steers.length > 0) return ask(begun);
-  return finish(begun, "failed", "there is nothing to go on with: the prompt is empty");
+  const over = queueLimit(state, event);
+  if (over !== null) return mint(draft, done(event.id, "limit", over));
+  state.queue = [...state.queue, event];
+  return draft;
 }
 
-/** Asks the model to go on: tells the host the messages that it has not been told yet. */
-function ask(state: State): Step {
-  const { config, turn } = state;
-  if (turn === null) throw new Error("a model is asked only in a turn");
-  const steers = state.steers.map((text) => ({ kind: "user", text, images: [] }) as const);
-  const agent = pushed(state.agent, steers);
-  const over = askLimit(state, turn, agent.messageBytes);
-  if (over !== null) return finish(state, "limit", over);
-  const from = agent.told;
-  const op: Op = {
-    kind: "model",
-    purpose: "turn",
-    model: config.model,
-    effort: config.effort,
-    from,
-    prelude: from === 0 ? config.prelude : "",
-    messages: agent.messages.slice(from),
-    tools: from === 0 ? config.tools : [],
-  };
-  return mint(
-    {
-      ...state,
-      steers: [],
-      turn: { ...turn, modelCallCount: turn.modelCallCount + 1 },
-      agent: {
-        ...agent,
-        told: agent.messages.length,
-        phase: { kind: "asking", action: actionId(state.nextAction) },
-      },
-      dirty: true,
-    },
-    [op],
-  );
+/** Begins a turn, when none is in flight. */
+function begin(draft: Draft, event: TurnEvent): Draft {
+  const { state } = draft;
+  const agent = rootOf(state);
+  agent.identicalCount = 0;
+  // What did not fit before may be compacted once more.
+  if (agent.summary !== "none") agent.summary = "settled";
+  state.turn = { id: event.id, modelCallCount: 0 };
+  const blind = unseen(state.config, event);
+  if (blind !== null) return finish(draft, "failed", blind);
+  const focus = focusOf(event);
+  if (focus !== null) return compactNow(draft, agent, focus);
+  const prompt = prompted(event);
+  const over = promptLimit(state, prompt);
+  if (over !== null) return finish(draft, "limit", over);
+  if (prompt.text !== "" || prompt.images.length > 0) push(agent, [prompt]);
+  if (agent.messages.length > 0 || state.steers.length > 0) return ask(draft, agent);
+  return finish(draft, "failed", "there is nothing to go on with: the prompt is empty");
+}
+
+/** Takes a message that is an answer, or is put in front of the model at its next call. */
+function steer(before: State, words: string): Step {
+  const text = clip(words, before.config.limits.messageBytes);
+  if (text === "" || text === before.lastSteer) return still(before);
+  const draft = drafted(before);
+  const { state } = draft;
+  state.lastSteer = text;
+  state.dirty = true;
+  if (openQuestions(state).length > 0) return answer(draft, text);
+  state.steers = steered(state.steers, text, state.config.limits);
+  return draft;
+}
+
+/** Answers every open question with a person's words. */
+function answer(draft: Draft, text: string): Draft {
+  const { agents } = draft.state;
+  answerQuestions(draft.state, text);
+  for (const { id } of agents) join(draft, id);
+  return draft;
+}
+
+/** Asks an agent's model to go on, or first to make room when the conversation fills its window. */
+function ask(draft: Draft, agent: AgentDraft): Draft {
+  const { state } = draft;
+  if (isFull(state.config, agent)) return compact(draft, agent);
+  // A person steers the session's own agent.
+  const steers = agent.parent === null ? state.steers.map(userMessage) : [];
+  const over = callLimit(state, 1) ?? roomLimit(state, sizeOf(steers));
+  if (over !== null) return finish(draft, "limit", over);
+  if (steers.length > 0) {
+    push(agent, steers);
+    state.steers = [];
+  }
+  return askOn(draft, agent);
+}
+
+/** Makes room in a conversation; where that was just done twice, nothing more can be. */
+function compact(draft: Draft, agent: AgentDraft): Draft {
+  const { config } = draft.state;
+  const cut = mayCompact(agent) ? cutOf(config, agent, "full") : null;
+  if (cut !== null) return summarise(draft, agent, { cut, focus: "", next: "ask" });
+  const { windowTokens } = natureOf(config, agent.kind);
+  // What no answer has said is not known.
+  const isKnown = windowTokens > 0 && agent.usedTokens > 0;
+  const figures = isKnown ? `: ${agent.usedTokens} tokens were used, of ${windowTokens}` : "";
+  return end(draft, agent, "failed", `what must stay does not fit the model's window${figures}`);
+}
+
+/** Makes room because a person wants it. */
+function compactNow(draft: Draft, agent: AgentDraft, words: string): Draft {
+  const { config } = draft.state;
+  const cut = cutOf(config, agent, "asked");
+  const focus = clip(words, config.limits.messageBytes);
+  if (cut !== null) return summarise(draft, agent, { cut, focus, next: "end" });
+  return finishSaying(draft, "There is nothing to compact.");
+}
+
+function summarise(draft: Draft, agent: AgentDraft, asked: SummaryAsk): Draft {
+  const over = callLimit(draft.state, 1);
+  return over === null ? askSummary(draft, agent, asked) : finish(draft, "limit", over);
 }
 
 /** Hears a model's answer. */
-function hear(state: State, event: ModelEvent): Step {
-  const { phase } = state.agent;
-  if (phase.kind !== "asking" || phase.action !== event.id) return still(state);
-  const heard: State = {
-    ...state,
-    tokenCount: state.tokenCount + event.usage.inputTokens + event.usage.outputTokens,
-    agent: { ...state.agent, phase: { kind: "idle" } },
-    dirty: true,
-  };
-  const { answer } = event;
-  const { messageBytes } = state.config.limits;
-  switch (answer.kind) {
+function hear(before: State, event: ModelEvent): Step {
+  const draft = drafted(before);
+  const { state } = draft;
+  const agent = state.agents.find(({ phase }) => "action" in phase && phase.action === event.id);
+  if (agent === undefined) return hearLate(before, event);
+  count(state, event, agent.messageBytes);
+  state.lastSteer = "";
+  const { phase } = agent;
+  agent.phase = { kind: "idle" };
+  if (phase.kind === "compacting") return hearSummary(draft, agent, phase, event.answer);
+  const usedTokens = sum(event.usage.inputTokens, event.usage.outputTokens);
+  // Where a provider does not say what was used, what it said before is the best there is.
+  if (usedTokens !== 0) agent.usedTokens = usedTokens;
+  return hearAnswer(draft, agent, event.answer);
+}
+
+function hearAnswer(draft: Draft, agent: AgentDraft, heard: ModelAnswer): Draft {
+  switch (heard.kind) {
     case "failed": {
-      const { code } = answer.fault;
+      const { code } = heard.fault;
+      if (code === "context_overflow") return compact(draft, agent);
       const isLimit = code === "too_large" || code === "limit";
-      return finish(heard, isLimit ? "limit" : "failed", tellFault(answer.fault));
+      return end(draft, agent, isLimit ? "limit" : "failed", tellFault(heard.fault));
     }
     case "cancelled": {
-      const text = clip(answer.partial, messageBytes);
-      const partial = { kind: "assistant", text, reasoning: "", calls: [] } as const;
-      return finish(said(heard, partial), "cancelled", "the model was stopped");
+      const text = clip(heard.partial, draft.state.config.limits.messageBytes);
+      say(agent, { kind: "assistant", text, reasoning: "", calls: [], opaque: "" });
+      return end(draft, agent, "cancelled", "the model was stopped");
     }
     case "reply":
-      break;
+      return hearReply(draft, agent, heard);
     default:
-      return never(answer);
+      return never(heard);
   }
-  const { text, reasoning, stop } = answer;
+}
+
+type ModelReply = Extract<ModelAnswer, { readonly kind: "reply" }>;
+
+function hearReply(draft: Draft, agent: AgentDraft, reply: ModelReply): Draft {
+  const { config } = draft.state;
+  const { text, reasoning, stop, opaque } = reply;
+  const { messageBytes } = config.limits;
   // What a model that refuses had begun to call is not what it asks for.
-  const calls = stop === "refusal" ? [] : distinct(answer.calls);
-  const message = { kind: "assistant", text, reasoning, calls } as const;
+  const calls = stop === "refusal" ? [] : distinct(reply.calls);
+  const message = { kind: "assistant", text, reasoning, calls, opaque } as const;
   const sizeBytes = messageSize(message);
   if (sizeBytes > messageBytes) {
     const over = `messageBytes: the reply has ${sizeBytes} bytes, of ${messageBytes}`;
-    return finish(heard, "limit", over);
+    return end(draft, agent, "limit", over);
   }
-  const after = said(heard, message);
-  const emitted = mint(after, text === "" ? [] : [{ kind: "emit", text }]);
-  const next =
-    calls.length > 0
-      ? act(emitted.state, calls, identical(heard, calls))
-      : finish(emitted.state, ...end(stop));
-  return { state: next.state, actions: [...emitted.actions, ...next.actions] };
+  if (calls.length > 0) agent.identicalCount = identical(agent, calls);
+  if (agent.summary !== "none" && !isFull(config, agent)) agent.summary = "settled";
+  say(agent, message);
+  if (text !== "") mint(draft, { kind: "emit", text }, agent.id);
+  return calls.length > 0 ? call(draft, agent, calls) : end(draft, agent, ...ending(stop));
 }
 
-/** How a reply without calls ends its turn, and why. */
-function end(stop: ModelReply["stop"]): [outcome: DoneOp["outcome"], reason: string] {
+/** How a reply without calls ends its agent, and why. */
+function ending(stop: ModelReply["stop"]): [outcome: DoneOp["outcome"], reason: string] {
   switch (stop) {
     case "end":
     case "calls":
@@ -178,138 +248,139 @@ function end(stop: ModelReply["stop"]): [outcome: DoneOp["outcome"], reason: str
   }
 }
 
-type ModelReply = Extract<ModelAnswer, { readonly kind: "reply" }>;
-
-/** Puts an assistant's message into the conversation; one that says nothing is left out. */
-function said(state: State, message: AssistantMessage): State {
-  if (message.text === "" && message.calls.length === 0) return state;
-  return { ...state, agent: pushed(state.agent, [message]) };
-}
-
-/** How many replies of this turn in a row make just these calls, the one that is heard included. */
-function identical({ turn, agent }: State, calls: readonly Call[]): number {
-  const last = agent.messages.findLast((message) => message.kind === "assistant");
-  return sameCalls(last?.calls ?? [], calls) ? (turn?.identicalCount ?? 0) + 1 : 1;
+/** Hears a summary, which takes the place of what it summarises; what it calls is not heard. */
+function hearSummary(
+  draft: Draft,
+  agent: AgentDraft,
+  { cut, next }: Extract<Phase, { readonly kind: "compacting" }>,
+  heard: ModelAnswer,
+): Draft {
+  if (heard.kind === "cancelled") return end(draft, agent, "cancelled", "the model was stopped");
+  const missing = noSummary(heard);
+  if (heard.kind === "failed" || missing !== null) {
+    return end(draft, agent, "failed", `the conversation was not summarised: ${missing}`);
+  }
+  replace(agent, cut, clip(heard.text, draft.state.config.limits.messageBytes));
+  if (next === "ask") return ask(draft, agent);
+  return finishSaying(draft, "All but the newest messages are a summary now.");
 }
 
 /** Sends the calls of one reply out together. */
-function act(state: State, calls: readonly Call[], identicalCount: number): Step {
-  const { turn, config } = state;
-  if (turn === null) throw new Error("a reply is heard only in a turn");
-  const counted: State = { ...state, turn: { ...turn, identicalCount } };
-  const over = callLimit(config.limits, calls, identicalCount);
-  if (over !== null) return finish(answerAll(counted, calls, `not run: ${over}`), "limit", over);
-  let plan = counted.plan;
-  const slots: Slot[] = [];
-  const ops: Op[] = [];
-  for (const call of calls) {
-    const id = actionId(counted.nextAction + ops.length);
-    const placed = place(call, id, config.limits.resultBytes);
-    slots.push(placed.slot);
-    if (placed.op !== null) ops.push(placed.op);
-    if (call.op.kind === "plan") plan = call.op.items;
+function call(draft: Draft, agent: AgentDraft, calls: readonly Call[]): Draft {
+  const { state } = draft;
+  const over = replyLimit(state.config.limits, calls, agent.identicalCount);
+  if (over !== null) {
+    notRun(agent, calls, over);
+    return end(draft, agent, "limit", over);
   }
-  const minted = mint(
-    { ...counted, plan, agent: { ...counted.agent, phase: { kind: "acting", slots } } },
-    ops,
-  );
-  const joined = join(minted.state);
-  return { state: joined.state, actions: [...minted.actions, ...joined.actions] };
-}
-
-/** Lands the result of a call; when it was the last one out, the model is asked again. */
-function land(state: State, event: EffectEvent | ReplyEvent): Step {
-  const { phase } = state.agent;
-  if (phase.kind !== "acting") return still(state);
-  let landed = false;
-  const slots = phase.slots.map((slot): Slot => {
-    if (slot.kind !== "waiting" || slot.action !== event.id || slot.family !== event.kind) {
-      return slot;
-    }
-    landed = true;
-    const told =
-      event.kind === "reply"
-        ? tellReply(event, state.config.limits.resultBytes)
-        : tell(event.outcome, state.config.limits.resultBytes);
-    return { kind: "answered", ref: slot.ref, ...told };
-  });
-  if (!landed) return still(state);
-  return join({
-    ...state,
-    agent: { ...state.agent, phase: { kind: "acting", slots } },
-    dirty: true,
-  });
-}
-
-/** When every call has its result, folds them into the conversation in order and asks again. */
-function join(state: State): Step {
-  const { phase } = state.agent;
-  if (phase.kind !== "acting" || phase.slots.some((slot) => slot.kind === "waiting")) {
-    return still(state);
+  const { slots, ops, agents, plan } = placed(state, agent, calls);
+  // All that is spawned is asked, or nothing of the reply is done.
+  const spent = placeLimit(state, slots, agents);
+  if (spent !== null) {
+    notRun(agent, calls, spent);
+    return finish(draft, "limit", spent);
   }
-  return ask({ ...state, agent: folded(state.agent, phase.slots, "") });
+  agent.plan = plan;
+  act(agent, slots);
+  state.nextAgent += agents.length;
+  if (agents.length > 0) state.agents = [...state.agents, ...agents];
+  for (const op of ops) mint(draft, op, agent.id);
+  for (const child of agents) askOn(draft, child);
+  return join(draft, agent.id);
 }
 
-/** Folds slots into tool messages; those still waiting get `missing`. */
-function folded(agent: Agent, slots: readonly Slot[], missing: string): Agent {
-  const messages = slots.map((slot) => ({
-    kind: "tool" as const,
-    ref: slot.ref,
-    text: slot.kind === "answered" ? slot.text : missing,
-    failed: slot.kind === "answered" ? slot.failed : true,
-  }));
-  return { ...pushed(agent, messages), phase: { kind: "idle" } };
+/** Lands the result of a call, whichever agent made it. */
+function land(before: State, event: EffectEvent | ReplyEvent): Step {
+  const isIt = (slot: Slot): boolean =>
+    slot.kind === "waiting" && slot.action === event.id && slot.family === event.kind;
+  const draft = drafted(before);
+  const { agents, config } = draft.state;
+  const agent = agents.find(({ phase }) => phase.kind === "acting" && phase.slots.some(isIt));
+  if (agent === undefined) return still(before);
+  const { resultBytes } = config.limits;
+  const told =
+    event.kind === "reply" ? tellReply(event, resultBytes) : tell(event.outcome, resultBytes);
+  return settle(draft, agent, isIt, told);
 }
 
-function answerAll(state: State, calls: readonly Call[], text: string): State {
-  const slots = calls.map(
-    (call): Slot => ({ kind: "answered", ref: call.ref, text, failed: true }),
+/** Gives a call its result; when it was the last that an agent waits for, the model is asked again. */
+function settle(draft: Draft, agent: AgentDraft, isIt: (slot: Slot) => boolean, told: Told): Draft {
+  const { phase } = agent;
+  if (phase.kind !== "acting") throw new Error(`agent ${agent.id} waits for no result`);
+  const slots = phase.slots.map(
+    (slot): Slot => (isIt(slot) ? { kind: "answered", ref: slot.ref, ...told } : slot),
   );
-  return { ...state, agent: folded(state.agent, slots, "") };
+  act(agent, slots);
+  draft.state.dirty = true;
+  return join(draft, agent.id);
 }
 
-/** Stops a turn and what is queued behind it; every call of it gets a tool message. */
-function cancel(state: State, turn: TurnId): Step {
-  const inFlight = state.turn?.id === turn;
-  const at = inFlight ? 0 : state.queue.findIndex((queued) => queued.id === turn);
-  if (at < 0) return still(state);
-  const dropped = state.queue
-    .slice(at)
-    .map((queued) => done(queued.id, "cancelled", `turn ${turn} was cancelled`));
-  const kept: State = { ...state, queue: state.queue.slice(0, at), dirty: true };
-  if (!inFlight) return mint(kept, dropped);
-  const { phase } = kept.agent;
-  const agent =
-    phase.kind === "acting"
-      ? folded(kept.agent, phase.slots, "cancelled: it was stopped; what it had done stays done.")
-      : ({ ...kept.agent, phase: { kind: "idle" } } as const);
-  const ended = finish({ ...kept, agent }, "cancelled", "it was cancelled");
-  const rest = mint(ended.state, dropped);
-  return { state: rest.state, actions: [...ended.actions, ...rest.actions] };
+/**
+ * When every call of an agent has its result, folds them into its conversation and asks again. A result
+ * for which there is no room ends the turn before more can come.
+ */
+function join(draft: Draft, id: AgentId): Draft {
+  const agent = agentAt(draft.state, id);
+  // The turn may have ended meanwhile, and all agents with it.
+  if (agent?.phase.kind !== "acting") return draft;
+  const over = roomLimit(draft.state, 0);
+  if (over !== null) return finish(draft, "limit", over);
+  if (!agent.phase.slots.every(({ kind }) => kind === "answered")) return draft;
+  fold(agent, "");
+  return ask(draft, agent);
 }
 
-/** Ends the turn in flight, and begins the next one that waits. */
-function finish(state: State, outcome: DoneOp["outcome"], reason: string): Step {
+/** Ends an agent: the session's own with its turn, a sub-agent with a result for its parent. */
+function end(draft: Draft, agent: Agent, outcome: DoneOp["outcome"], reason: string): Draft {
+  const { state } = draft;
+  if (agent.parent === null) return finish(draft, outcome, reason);
+  const parent = agentAt(state, agent.parent);
+  if (parent === undefined) throw new Error(`agent ${agent.id} has outlived its parent`);
+  state.agents = state.agents.filter(({ id }) => id !== agent.id);
+  const isIt = (slot: Slot): boolean => slot.kind === "spawned" && slot.agent === agent.id;
+  const told = tellEnd(agent, outcome, reason, state.config.limits.resultBytes);
+  return settle(draft, parent, isIt, told);
+}
+
+/** Stops a turn and what is queued behind it. */
+function cancel(before: State, turn: TurnId): Step {
+  const inFlight = before.turn?.id === turn;
+  const at = inFlight ? 0 : before.queue.findIndex((queued) => queued.id === turn);
+  if (at < 0) return still(before);
+  const draft = drafted(before);
+  draft.state.queue = before.queue.slice(0, at);
+  draft.state.dirty = true;
+  if (inFlight) finish(draft, "cancelled", "it was cancelled");
+  for (const { id } of before.queue.slice(at)) {
+    mint(draft, done(id, "cancelled", `turn ${turn} was cancelled`));
+  }
+  return draft;
+}
+
+function finishSaying(draft: Draft, text: string): Draft {
+  return finish(mint(draft, { kind: "emit", text }), "complete", "");
+}
+
+/**
+ * Ends the turn in flight, and begins the next one that waits. Sub-agents end with it, and a call that
+ * is still open has that for its result.
+ */
+function finish(draft: Draft, outcome: DoneOp["outcome"], reason: string): Draft {
+  const { state } = draft;
   if (state.turn === null) throw new Error("only a turn in flight ends");
-  const { id } = state.turn;
-  const ended = mint({ ...state, dirty: false }, [SAVE, done(id, outcome, reason)]);
+  const missing =
+    outcome === "cancelled"
+      ? "cancelled: it was stopped; what it had done stays done."
+      : `stopped when the turn ended; what it had done stays done. (${reason})`;
+  leaveUnheard(state);
+  const root = rootOf(state);
+  fold(root, missing);
+  root.phase = { kind: "idle" };
+  state.agents = [root];
+  state.dirty = false;
+  mint(mint(draft, SAVE), done(state.turn.id, outcome, reason));
   const [next, ...queue] = state.queue;
-  const idle: State = { ...ended.state, turn: null, queue };
-  if (next === undefined) return { state: idle, actions: ended.actions };
-  const begun = begin(idle, next);
-  return { state: begun.state, actions: [...ended.actions, ...begun.actions] };
-}
-
-function done(turn: TurnId, outcome: DoneOp["outcome"], reason: string): DoneOp {
-  return { kind: "done", turn, outcome, reason };
-}
-
-/** Gives ops their ids. What a `done` names is its turn; the rest belongs to the one in flight. */
-function mint(state: State, ops: readonly Op[]): Step {
-  const turn = state.turn?.id ?? (state.highestTurn as TurnId);
-  const actions = ops.map((op, index): Action => {
-    const owner = op.kind === "done" ? op.turn : turn;
-    return { id: actionId(state.nextAction + index), agent: state.agent.id, turn: owner, op };
-  });
-  return { state: { ...state, nextAction: state.nextAction + ops.length }, actions };
+  state.turn = null;
+  state.queue = queue;
+  return next === undefined ? draft : begin(draft, next);
 }

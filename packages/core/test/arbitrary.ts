@@ -1,4 +1,4 @@
-import type { Config, DEFAULT_LIMITS, State } from "@dev/core";
+import type { AgentKind, Config, DEFAULT_LIMITS, State } from "@dev/core";
 import {
   type ActionId,
   type Call,
@@ -11,12 +11,24 @@ import {
   type Usage,
 } from "@dev/protocol";
 import fc from "fast-check";
-import { CONFIG, read, run } from "./notation.ts";
+import { asked, CONFIG, read, run, waiting } from "./notation.ts";
 
 /** What happens next, before it is known which ids the core waits for. */
 export type Move =
-  | { readonly kind: "turn"; readonly skip: number; readonly prompt: string }
-  | { readonly kind: "answer"; readonly answer: ModelAnswer; readonly usage: Usage }
+  | {
+      readonly kind: "turn";
+      readonly skip: number;
+      readonly prompt: string;
+      readonly image: boolean;
+    }
+  /** An answer to one of the models that are asked. */
+  | {
+      readonly kind: "answer";
+      readonly which: number;
+      readonly answer: ModelAnswer;
+      readonly usage: Usage;
+      readonly cost: number;
+    }
   | { readonly kind: "land"; readonly which: number; readonly outcome: Outcome }
   | { readonly kind: "cancel"; readonly which: number }
   /** An event that was taken before, so many back. */
@@ -26,20 +38,19 @@ export type Move =
 
 /** The event that a move is in a state, with its history. */
 export function eventOf(move: Move, state: State, history: readonly Event[]): Event {
-  const { phase } = state.agent;
   switch (move.kind) {
     case "turn": {
       const id = Math.min(state.highestTurn + move.skip, Number.MAX_SAFE_INTEGER) as TurnId;
-      return { kind: "turn", id, prompt: move.prompt, images: [], mode: "ask" };
+      const images = move.image ? [{ mediaType: "image/png", data: "iVBORw0KGgo=" }] : [];
+      return { kind: "turn", id, prompt: move.prompt, images, mode: "ask" };
     }
     case "answer": {
-      const id = phase.kind === "asking" ? phase.action : (1 as ActionId);
-      return { kind: "model", id, answer: move.answer, usage: move.usage };
+      const id = picked(asked(state), move.which) ?? (1 as ActionId);
+      const { answer, usage, cost } = move;
+      return { kind: "model", id, answer, usage, costMicroUsd: cost };
     }
     case "land": {
-      const slots = phase.kind === "acting" ? phase.slots : [];
-      const waiting = slots.filter((slot) => slot.kind === "waiting");
-      const slot = waiting[move.which % Math.max(1, waiting.length)];
+      const slot = picked(waiting(state), move.which);
       const { action, family } = slot ?? { action: 1 as ActionId, family: "exec" };
       if (family === "reply") return { kind: family, id: action, text: "so", choices: [] };
       if (family === "model" || family === "none") throw new Error("no call has this family");
@@ -56,12 +67,19 @@ export function eventOf(move: Move, state: State, history: readonly Event[]): Ev
   }
 }
 
+function picked<T>(list: readonly T[], which: number): T | undefined {
+  return list[which % Math.max(1, list.length)];
+}
+
 const text = fc.oneof(
   fc.string({ maxLength: 12 }),
   fc.string({ unit: "binary", maxLength: 12 }),
   fc.constantFrom("", "naïve ✓ 🜁", '\n\u0000"', "x".repeat(300), "✓".repeat(300)),
 );
-const count = fc.oneof(fc.nat({ max: 50 }), fc.maxSafeNat());
+const count = fc.oneof(
+  { weight: 12, arbitrary: fc.nat({ max: 50 }) },
+  { weight: 1, arbitrary: fc.maxSafeNat() },
+);
 const usage: fc.Arbitrary<Usage> = record({
   inputTokens: count,
   cachedTokens: count,
@@ -70,7 +88,12 @@ const usage: fc.Arbitrary<Usage> = record({
 });
 const path = fc.constantFrom("a", ".", "../a", "/a", "a\\..\\..", "a\\b/../..", "C:\\a", "a/../b");
 
-const callOp: fc.Arbitrary<CallOp> = fc.oneof(
+const toolNames = fc.oneof(
+  { weight: 3, arbitrary: fc.constant([]) },
+  { weight: 2, arbitrary: fc.subarray(["exec", "read", "spawn", "question", "s__"]) },
+  { weight: 1, arbitrary: fc.constant(["none"]) },
+);
+const anyCall: fc.Arbitrary<CallOp> = fc.oneof(
   path.map(read),
   path.map((cwd) => ({ ...run("ls"), cwd })),
   text.map((word) => run("echo", word)),
@@ -81,12 +104,31 @@ const callOp: fc.Arbitrary<CallOp> = fc.oneof(
   text.map((body): CallOp => ({ kind: "browse", url: "u", method: "GET", headers: [], body })),
   text.map((word): CallOp => ({ kind: "plan", items: [{ text: word, status: "done" }] })),
   text.map((word): CallOp => ({ kind: "invalid", name: "n", reason: word, arguments: word })),
-  text.map((word): CallOp => ({ kind: "spawn", prompt: word, agent: "a", tools: [] })),
+  fc
+    .tuple(text, fc.constantFrom("", "scout", "nobody"), toolNames)
+    .map(([prompt, agent, tools]): CallOp => ({ kind: "spawn", prompt, agent, tools })),
+);
+/** Any call, and often one that is likely to succeed. */
+const callOp: fc.Arbitrary<CallOp> = fc.oneof(
+  { weight: 3, arbitrary: anyCall },
+  {
+    weight: 2,
+    arbitrary: fc
+      .tuple(fc.constantFrom("", "scout"), toolNames)
+      .map(([agent, tools]): CallOp => ({ kind: "spawn", prompt: "look", agent, tools })),
+  },
+  { weight: 1, arbitrary: fc.constant(run("ls")) },
+  {
+    weight: 1,
+    arbitrary: text.map(
+      (word): CallOp => ({ kind: "question", text: word, choices: [], many: false }),
+    ),
+  },
 );
 // Few refs, so that models often use one twice.
 const calls: fc.Arbitrary<readonly Call[]> = fc.array(
   record<Call>({ ref: fc.constantFrom("", "a", "b", "a#1", "#0"), op: callOp }),
-  { maxLength: 5 },
+  { maxLength: 3 },
 );
 const fault = record({
   code: fc.constantFrom(...FAULT_CODES),
@@ -102,12 +144,20 @@ const answer: fc.Arbitrary<ModelAnswer> = fc.oneof(
       text,
       reasoning: text,
       calls,
-      stop: fc.constantFrom("end", "calls", "length", "refusal"),
+      stop: fc.constantFrom("end", "calls", "calls", "calls", "calls", "length", "refusal"),
+      opaque: text,
     } as never),
   },
   {
     weight: 1,
     arbitrary: fault.map((what): ModelAnswer => ({ kind: "failed", fault: what, partial: "p" })),
+  },
+  {
+    weight: 1,
+    arbitrary: fault.map((what): ModelAnswer => {
+      const overflow = { ...what, code: "context_overflow" } as const;
+      return { kind: "failed", fault: overflow, partial: "p" };
+    }),
   },
   { weight: 1, arbitrary: text.map((partial): ModelAnswer => ({ kind: "cancelled", partial })) },
 );
@@ -127,6 +177,11 @@ const outcome: fc.Arbitrary<Outcome> = fc.oneof(
   text.map((known): Outcome => ({ kind: "cancelled", known })),
 );
 
+const prompt = fc.oneof(
+  { weight: 4, arbitrary: text },
+  { weight: 1, arbitrary: fc.constantFrom("/compact", "/compact the tests", "/compacted") },
+);
+
 const ids = fc.oneof(fc.nat({ max: 40 }), fc.maxSafeNat());
 const actionIds = ids.map((id) => id as ActionId);
 const stray: fc.Arbitrary<Event> = fc.oneof(
@@ -139,9 +194,15 @@ const stray: fc.Arbitrary<Event> = fc.oneof(
       mode: "ask",
     }),
   ),
-  fc
-    .tuple(actionIds, answer, usage)
-    .map(([id, said, used]): Event => ({ kind: "model", id, answer: said, usage: used })),
+  fc.tuple(actionIds, answer, usage).map(
+    ([id, said, used]): Event => ({
+      kind: "model",
+      id,
+      answer: said,
+      usage: used,
+      costMicroUsd: 0,
+    }),
+  ),
   fc
     .tuple(fc.constantFrom("exec", "file", "git", "browse", "tool"), actionIds, outcome)
     .map(([kind, id, ended]): Event => ({ kind, id, outcome: ended })),
@@ -157,15 +218,26 @@ export const moves: fc.Arbitrary<readonly Move[]> = fc.array(
   fc.oneof(
     {
       weight: 3,
-      arbitrary: fc
-        .tuple(fc.integer({ min: 1, max: 3 }), text)
-        .map(([skip, prompt]): Move => ({ kind: "turn", skip, prompt })),
+      arbitrary: fc.tuple(fc.integer({ min: 1, max: 3 }), prompt, fc.nat({ max: 9 })).map(
+        ([skip, said, image]): Move => ({
+          kind: "turn",
+          skip,
+          prompt: said,
+          image: image === 0,
+        }),
+      ),
     },
     {
       weight: 6,
-      arbitrary: fc
-        .tuple(answer, usage)
-        .map(([said, used]): Move => ({ kind: "answer", answer: said, usage: used })),
+      arbitrary: fc.tuple(fc.nat({ max: 9 }), answer, usage, count).map(
+        ([which, said, used, cost]): Move => ({
+          kind: "answer",
+          which,
+          answer: said,
+          usage: used,
+          cost,
+        }),
+      ),
     },
     {
       weight: 8,
@@ -177,24 +249,60 @@ export const moves: fc.Arbitrary<readonly Move[]> = fc.array(
     { weight: 2, arbitrary: fc.nat({ max: 60 }).map((back): Move => ({ kind: "again", back })) },
     { weight: 3, arbitrary: stray.map((event): Move => ({ kind: "stray", event })) },
   ),
-  { maxLength: 40, size: "max" },
+  { maxLength: 60, size: "max" },
 );
 
+const SCOUT: AgentKind = {
+  name: "scout",
+  description: "Looks.",
+  prelude: "You look.",
+  model: "local/small",
+  windowTokens: 40,
+  tools: ["read", "exec", "spawn", "question"],
+};
+
 /** Limits that are large, or so small that they are often reached. */
-export const configs: fc.Arbitrary<Config> = record({
-  modelCallsPerTurn: fc.constantFrom(1, 4, 200),
-  identicalReplies: fc.constantFrom(1, 5),
-  callsPerReply: fc.constantFrom(2, 64),
-  messageBytes: fc.constantFrom(150, 1200, 1 << 22),
-  resultBytes: fc.constantFrom(0, 7, 1 << 16),
-  conversationBytes: fc.constantFrom(1000, 5000, 1 << 23),
-  tokensPerSession: fc.constantFrom(0, 200),
-  queuedTurns: fc.constantFrom(0, 1, 64),
-  steers: fc.constantFrom(0, 1, 3, 64),
-} satisfies { [Name in keyof typeof DEFAULT_LIMITS]: fc.Arbitrary<number> }).map((limits) => ({
-  ...CONFIG,
-  limits,
-}));
+export const configs: fc.Arbitrary<Config> = fc
+  .tuple(
+    record({
+      modelCallsPerTurn: mostly(200, 1, 4),
+      identicalReplies: mostly(5, 1),
+      callsPerReply: mostly(64, 2),
+      messageBytes: mostly(1 << 22, 150, 1200),
+      resultBytes: mostly(1 << 16, 0, 7),
+      conversationBytes: mostly(1 << 23, 1000, 5000),
+      tokensPerSession: mostly(0, 200),
+      queuedTurns: mostly(64, 0, 1),
+      steers: mostly(64, 0, 1, 3),
+      costMicroUsdPerSession: mostly(0, 200),
+      compactPercent: fc.constantFrom(1, 80),
+      keptBytes: fc.constantFrom(0, 300, 1 << 16),
+      agentDepth: fc.constantFrom(2, 2, 1, 0),
+      agentCount: fc.constantFrom(8, 8, 1, 0),
+    } satisfies { [Name in keyof typeof DEFAULT_LIMITS]: fc.Arbitrary<number> }),
+    fc.constantFrom(0, 60, 400, 100_000),
+    fc.boolean(),
+  )
+  .map(([limits, windowTokens, images]) => ({
+    ...CONFIG,
+    tools: ["exec", "read", "spawn", "question", "plan", "git", "s__"].map((name) => ({
+      name,
+      description: "A tool.",
+      parameters: "{}",
+    })),
+    limits,
+    windowTokens,
+    images,
+    agents: [SCOUT],
+  }));
+
+/** One value, or now and then another. */
+function mostly(usual: number, ...others: readonly number[]): fc.Arbitrary<number> {
+  return fc.oneof(
+    { weight: 8, arbitrary: fc.constant(usual) },
+    { weight: 1, arbitrary: fc.constantFrom(...others) },
+  );
+}
 
 /** Objects as a literal makes them, with the prototype that a reader gives them too. */
 function record<T>(fields: { [Name in keyof T]: fc.Arbitrary<T[Name]> }): fc.Arbitrary<T> {

@@ -12,6 +12,7 @@ import {
   ran,
   read,
   resume,
+  root,
   run,
   says,
   turn,
@@ -77,7 +78,7 @@ test("a result that is not waited for, or of another family, changes nothing", (
 
 const PLAN: CallOp = { kind: "plan", items: [{ text: "look", status: "active" }] };
 
-test("a plan, a call that no one could read, and a sub-agent are answered in place", () => {
+test("a plan, a call that no one could read, and a sub-agent of no kind are answered in place", () => {
   const { last, state } = play(
     CONFIG,
     turn(1),
@@ -89,9 +90,9 @@ test("a plan, a call that no one could read, and a sub-agent are answered in pla
     ),
   );
   expect(last).toEqual([
-    "2 model from 1: assistant [a][b][c], tool a ok: [>] look, tool b failed: failed, nothing was done: run: argv: is missing, tool c failed: failed, nothing was done: there are no sub-agents here",
+    '2 model from 1: assistant [a][b][c], tool a ok: [>] look, tool b failed: failed, nothing was done: run: argv: is missing, tool c failed: failed, nothing was done: agent: there is no kind named "scout"; there are none',
   ]);
-  expect(state.plan).toEqual([{ text: "look", status: "active" }]);
+  expect(root(state).plan).toEqual([{ text: "look", status: "active" }]);
 });
 
 test("a plan is told back with how far each item is", () => {
@@ -244,6 +245,6 @@ test("asks tell each message once, so that a long session costs no more than its
   for (let id = 1; id <= 500; id++) events.push(turn(id), says(4 * id - 3, "ok"));
   const { actions, state } = play(CONFIG, ...events);
   const counts = actions.flatMap(({ op }) => (op.kind === "model" ? [op.messages.length] : []));
-  expect(state.agent.messages).toHaveLength(1000);
+  expect(root(state).messages).toHaveLength(1000);
   expect(counts.reduce((sum, count) => sum + count)).toBe(999);
 });

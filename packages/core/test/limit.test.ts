@@ -1,3 +1,4 @@
+import { restore, snapshot, UNHEARD_LIMIT } from "@dev/core";
 import type { Event } from "@dev/protocol";
 import { NO_USAGE } from "@dev/protocol";
 import { expect, test } from "vitest";
@@ -7,15 +8,19 @@ import {
   cancel,
   chose,
   limited,
+  modelFailed,
   modelStopped,
   play,
   ran,
   read,
   resume,
+  root,
   run,
   says,
+  spawn,
   steer,
   turn,
+  using,
 } from "./notation.ts";
 
 test("modelCallsPerTurn ends the turn with every call answered, and the next turn counts anew", () => {
@@ -110,7 +115,8 @@ test("messageBytes keeps a prompt out, counted as JSON in UTF-8 and with its ima
   expect(over.talk).toEqual([]);
   expect(play(config, turn(1, "é".repeat(room / 2 + 1))).talk).toEqual([]);
   const images = [{ mediaType: "image/png", data: "x".repeat(100) }];
-  expect(play(config, { ...turn(1, ""), images }).talk).toEqual([]);
+  const seeing = { ...config, images: true };
+  expect(play(seeing, { ...turn(1, ""), images }).last[1]).toContain("limit: messageBytes");
 });
 
 test("messageBytes ends the turn of a reply that is over it, and keeps no call of it", () => {
@@ -118,7 +124,7 @@ test("messageBytes ends the turn of a reply that is over it, and keeps no call o
   const said = play(config, turn(1), says(1, "x".repeat(200)));
   expect(said.last).toEqual([
     "2 save",
-    "3 done 1 limit: messageBytes: the reply has 256 bytes, of 200",
+    "3 done 1 limit: messageBytes: the reply has 268 bytes, of 200",
   ]);
   const called = play(config, turn(1), calls(1, run("x".repeat(200))));
   expect(called.last[1]).toMatch(/^3 done 1 limit: messageBytes/);
@@ -149,7 +155,7 @@ test("conversationBytes ends a turn before its next ask, with every call answere
   expect(talk).toHaveLength(3);
   // The next prompts are kept out: a conversation at its limit stays as large as it is.
   const more = resume(state, turn(2), turn(3, "short"), turn(4, ""));
-  expect(more.state.agent.messages).toBe(state.agent.messages);
+  expect(root(more.state).messages).toBe(root(state).messages);
   expect(more.lines.filter((line) => line.includes("done"))).toHaveLength(3);
 });
 
@@ -194,6 +200,129 @@ test("tokensPerSession counts input and output of every answer, over all turns",
   expect(
     play(CONFIG, turn(1), says(1, "a", { ...usage, inputTokens: 2 ** 53 - 1 }), turn(2)).last,
   ).toHaveLength(1);
+});
+
+test("costMicroUsdPerSession counts what every answer cost, over all turns", () => {
+  const config = limited({ costMicroUsdPerSession: 100 });
+  const dear = (id: number): Event => ({ ...says(id, "a"), costMicroUsd: 50 });
+  const one = play(config, turn(1), dear(1));
+  expect(one.last.at(-1)).toBe("4 done 1 complete");
+  const two = resume(one.state, turn(2), dear(5), turn(3));
+  expect(two.last).toEqual([
+    "9 save",
+    "10 done 3 limit: costMicroUsdPerSession: $0.0001 of $0.0001 are used",
+  ]);
+  const failed: Event = { ...modelFailed(1), costMicroUsd: 100 };
+  expect(play(config, turn(1), failed, turn(2)).last[1]).toContain("limit: costMicroUsdPerSession");
+});
+
+test.each([
+  [1_002, 1_000, "$0.001002 of $0.001"],
+  [1_000_000, 1, "$1 of $0.000001"],
+  [20_500_000, 20_000_000, "$20.5 of $20"],
+])("a cost of %i millionths against %i is said as %s", (costMicroUsd, limit, figures) => {
+  const config = limited({ costMicroUsdPerSession: limit });
+  const { last } = play(config, turn(1), { ...says(1, "a"), costMicroUsd }, turn(2));
+  expect(last[1]).toContain(`costMicroUsdPerSession: ${figures} are used`);
+});
+
+test("a reply whose provider says nothing of its usage counts as an estimate against a limit", () => {
+  const config = limited({ tokensPerSession: 1000 });
+  const reply = says(1, "x".repeat(300));
+  const { state } = play(config, turn(1), reply);
+  expect(state.tokenCount).toBe(Math.ceil(root(state).messageBytes / 3));
+  expect(root(state).usedTokens).toBe(0);
+  // It is hard: no call goes out past it.
+  const full = resume(state, turn(2, "y".repeat(3000)), says(5, "z"), turn(3));
+  expect(full.last[1]).toMatch(/done 3 limit: tokensPerSession: \d+ of 1000 are used/);
+  expect(play(config, turn(1), modelFailed(1)).state.tokenCount).toBe(0);
+  const said = { ...NO_USAGE, outputTokens: 1 };
+  expect(play(config, turn(1), says(1, "x".repeat(300), said)).state.tokenCount).toBe(1);
+  expect(play(CONFIG, turn(1), reply).state.tokenCount).toBe(0);
+});
+
+test("an answer that comes when its turn has ended is counted once, and does nothing else", () => {
+  const config = limited({ modelCallsPerTurn: 3 });
+  const able = { ...config, tools: [{ name: "spawn", description: "", parameters: "{}" }] };
+  const pair = calls(1, spawn("x"), spawn("y"));
+  const { state } = play(able, turn(1), pair, using(5, calls(2, read("a"))));
+  expect(state.turn).toBeNull();
+  expect(state.unheard.map(({ action }) => action)).toEqual([3]);
+  const late = { ...using(70, calls(3, run("rm"))), costMicroUsd: 40 };
+  const { state: after, lines } = resume(state, late);
+  expect(lines).toEqual([]);
+  expect(after).toEqual({
+    ...state,
+    tokenCount: state.tokenCount + 70,
+    costMicroUsd: state.costMicroUsd + 40,
+    unheard: [],
+    dirty: true,
+  });
+  expect(resume(after, late).state).toBe(after);
+  expect(restore(snapshot(state))).toEqual({ ok: true, value: state });
+});
+
+test("of the answers that no turn waits for, so many are awaited, and the oldest are forgotten", () => {
+  const events = Array.from({ length: UNHEARD_LIMIT + 1 }, (_, at) => [
+    turn(at + 1),
+    cancel(at + 1),
+  ]);
+  const { state } = play(CONFIG, ...events.flat());
+  expect(state.unheard).toHaveLength(UNHEARD_LIMIT);
+  expect(resume(state, using(5, says(1, "x"))).state).toBe(state);
+  expect(resume(state, using(5, says(4, "x"))).state.tokenCount).toBe(5);
+});
+
+test("results that wait in the slots of all agents count, and end the turn when one does not fit", () => {
+  const config = {
+    ...limited({ conversationBytes: 1700 }),
+    tools: ["spawn", "exec"].map((name) => ({ name, description: "", parameters: "{}" })),
+  };
+  const both = calls(1, spawn("x"), spawn("y"));
+  const out = play(
+    config,
+    turn(1),
+    both,
+    calls(2, run("a"), run("b")),
+    calls(3, run("c"), run("d")),
+  );
+  const one = resume(out.state, ran(4, "x".repeat(300)));
+  expect(one.lines).toEqual([]);
+  expect((one.state.agents[1]?.messageBytes ?? 0) - (out.state.agents[1]?.messageBytes ?? 0)).toBe(
+    JSON.stringify({ kind: "tool", ref: "a", failed: false, text: told("x".repeat(300)) }).length,
+  );
+  const two = resume(one.state, ran(6, "x".repeat(600)));
+  expect(two.last[1]).toMatch(
+    /^9 done 1 limit: conversationBytes: it would have \d+ bytes, of 1700$/,
+  );
+});
+
+function told(stdout: string): string {
+  return `exit code 0 after 5 ms\nstdout:\n${stdout}`;
+}
+
+test("a reply that leaves no room runs none of its calls", () => {
+  const config = limited({ conversationBytes: 600 });
+  const { last } = play(config, turn(1), calls(1, run("x".repeat(600))));
+  expect(last[1]).toMatch(/^3 done 1 limit: conversationBytes/);
+});
+
+test("counts of tokens and of cost stay at the end of the integers that are exact", () => {
+  const most = Number.MAX_SAFE_INTEGER;
+  const usage = { ...NO_USAGE, inputTokens: most, outputTokens: most };
+  const dear = (id: number): Event => ({ ...says(id, "a", usage), costMicroUsd: most });
+  const { state } = play(CONFIG, turn(1), dear(1), turn(2), dear(5));
+  expect([state.tokenCount, state.costMicroUsd]).toEqual([most, most]);
+  expect(restore(snapshot(state))).toEqual({ ok: true, value: state });
+});
+
+test("what a provider wants back with a message is weighed like the rest of it", () => {
+  const said = says(1, "yes");
+  const signed = { ...said, answer: { ...said.answer, opaque: "é".repeat(100) } } as typeof said;
+  const bytes = (event: Event) => root(play(CONFIG, turn(1), event).state).messageBytes;
+  expect(bytes(signed) - bytes(said)).toBe(200);
+  const { last } = play(limited({ messageBytes: 200 }), turn(1), signed);
+  expect(last[1]).toContain("limit: messageBytes");
 });
 
 test("every turn that waits ends when a limit of the session is reached", () => {

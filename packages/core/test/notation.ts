@@ -1,4 +1,13 @@
-import { type Config, create, DEFAULT_LIMITS, type Limits, type State, step } from "@dev/core";
+import {
+  type Agent,
+  type Config,
+  create,
+  DEFAULT_LIMITS,
+  type Limits,
+  type Slot,
+  type State,
+  step,
+} from "@dev/core";
 import {
   type Action,
   type ActionId,
@@ -8,6 +17,7 @@ import {
   type EffectEvent,
   type Event,
   type ExecOp,
+  type FaultCode,
   fault,
   type Message,
   type ModelEvent,
@@ -15,6 +25,7 @@ import {
   type Outcome,
   type ReadOp,
   type ReplyEvent,
+  type SpawnOp,
   type SteerEvent,
   type TurnEvent,
   type TurnId,
@@ -32,6 +43,9 @@ export const CONFIG: Config = {
   prelude: "You are Dev.",
   tools: [{ name: "run", description: "Runs a program.", parameters: "{}" }],
   limits: DEFAULT_LIMITS,
+  windowTokens: 0,
+  images: false,
+  agents: [],
 };
 
 export function limited(limits: Partial<Limits>): Config {
@@ -44,7 +58,7 @@ export type Played = {
   readonly lines: readonly string[];
   readonly last: readonly string[];
   readonly actions: readonly Action[];
-  /** The conversation, a line a message. */
+  /** The conversation of the session's own agent, a line a message. */
   readonly talk: readonly string[];
 };
 
@@ -67,14 +81,36 @@ export function resume(from: State, ...events: readonly Event[]): Played {
     actions,
     lines: actions.map(line),
     last: last.map(line),
-    talk: state.agent.messages.map(spoken),
+    talk: root(state).messages.map(spoken),
   };
 }
 
-function line({ id, op }: Action): string {
+/** The session's own agent. */
+export function root(state: State): Agent {
+  const [first] = state.agents;
+  if (first === undefined) throw new Error("a session has an agent");
+  return first;
+}
+
+/** The actions of the models that are asked, by their agents. */
+export function asked(state: State): readonly ActionId[] {
+  return state.agents.flatMap(({ phase }) => ("action" in phase ? [phase.action] : []));
+}
+
+/** The calls that wait for a result, by their agents. */
+export function waiting(state: State): readonly Extract<Slot, { readonly kind: "waiting" }>[] {
+  const slots = state.agents.flatMap(({ phase }) => (phase.kind === "acting" ? phase.slots : []));
+  return slots.filter((slot) => slot.kind === "waiting");
+}
+
+/** An action as a line; that of a sub-agent says whose it is. */
+function line({ id: number, agent, op }: Action): string {
+  const id = agent === 0 ? `${number}` : `${number} @${agent}`;
   switch (op.kind) {
-    case "model":
-      return `${id} model from ${op.from}: ${op.messages.map(spoken).join(", ")}`;
+    case "model": {
+      const purpose = op.purpose === "turn" ? "model" : op.purpose;
+      return `${id} ${purpose} from ${op.from}: ${op.messages.map(spoken).join(", ")}`;
+    }
     case "exec":
     case "git":
       return `${id} ${op.kind} ${op.argv.join(" ")}`;
@@ -97,6 +133,13 @@ function line({ id, op }: Action): string {
   }
 }
 
+/** What kind of action it is, and whether a sub-agent's. */
+export function named({ agent, op }: Action): string {
+  const what = op.kind === "done" ? `done ${op.outcome}` : op.kind;
+  const name = op.kind === "model" ? op.purpose : what;
+  return agent === 0 ? name : `a sub-agent's ${name}`;
+}
+
 function spoken(message: Message): string {
   switch (message.kind) {
     case "user":
@@ -117,8 +160,9 @@ export function says(id: number, text: string, usage: Usage = NO_USAGE): ModelEv
   return {
     kind: "model",
     id: id as ActionId,
-    answer: { kind: "reply", text, reasoning: "", calls: [], stop: "end" },
+    answer: { kind: "reply", text, reasoning: "", calls: [], stop: "end", opaque: "" },
     usage,
+    costMicroUsd: 0,
   };
 }
 
@@ -128,18 +172,25 @@ export function calls(id: number, ...ops: readonly CallOp[]): ModelEvent {
   return {
     kind: "model",
     id: id as ActionId,
-    answer: { kind: "reply", text: "", reasoning: "", calls: made, stop: "calls" },
+    answer: { kind: "reply", text: "", reasoning: "", calls: made, stop: "calls", opaque: "" },
     usage: NO_USAGE,
+    costMicroUsd: 0,
   };
 }
 
-export function modelFailed(id: number): ModelEvent {
-  const what = fault("unreachable", "no answer", "http://127.0.0.1:1", "start it");
+/** The same answer, as one that used so many tokens. */
+export function using(tokenCount: number, event: ModelEvent): ModelEvent {
+  return { ...event, usage: { ...NO_USAGE, inputTokens: tokenCount } };
+}
+
+export function modelFailed(id: number, code: FaultCode = "unreachable"): ModelEvent {
+  const what = fault(code, "no answer", "http://127.0.0.1:1", "start it");
   return {
     kind: "model",
     id: id as ActionId,
     answer: { kind: "failed", fault: what, partial: "half a" },
     usage: NO_USAGE,
+    costMicroUsd: 0,
   };
 }
 
@@ -149,11 +200,16 @@ export function modelStopped(id: number, partial: string): ModelEvent {
     id: id as ActionId,
     answer: { kind: "cancelled", partial },
     usage: NO_USAGE,
+    costMicroUsd: 0,
   };
 }
 
 export function run(...argv: readonly string[]): ExecOp {
   return { kind: "exec", argv, cwd: ".", env: [], stdin: "", timeoutMs: 0, background: false };
+}
+
+export function spawn(prompt: string, agent = "", tools: readonly string[] = []): SpawnOp {
+  return { kind: "spawn", prompt, agent, tools };
 }
 
 export function read(path: string): ReadOp {

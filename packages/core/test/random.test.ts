@@ -3,6 +3,7 @@ import { type Action, decodeEvent, type Event, encodeEvent, eventFromJson } from
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { configs, eventOf, type Move, moves } from "./arbitrary.ts";
+import { named } from "./notation.ts";
 import { NOTHING_SEEN, survives, watch } from "./promise.ts";
 
 test("whatever happens in whatever order, every promise holds at every step", () => {
@@ -34,13 +35,20 @@ test("whatever happens in whatever order, every promise holds at every step", ()
     "question",
     "emit",
     "save",
+    "turn",
+    "compact",
+    "a sub-agent's turn",
+    "a sub-agent's compact",
+    "a sub-agent's exec",
+    "a sub-agent's question",
+    "a sub-agent's emit",
   ]) {
     expect(reached).toContain(kind);
   }
   for (const outcome of ["complete", "cancelled", "failed", "limit"]) {
     expect(reached).toContain(`done ${outcome}`);
   }
-});
+}, 120_000);
 
 test("the same events give the same actions and the same bytes", () => {
   fc.assert(
@@ -176,8 +184,4 @@ function value(read: (event: Event) => ReturnType<typeof decodeEvent>): (event: 
     if (!result.ok) throw new Error(result.fault.message);
     return result.value;
   };
-}
-
-function named({ op }: Action): string {
-  return op.kind === "done" ? `done ${op.outcome}` : op.kind;
 }

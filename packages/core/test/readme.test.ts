@@ -9,6 +9,9 @@ test("the README's example does what it says", () => {
     prelude: "You are Dev.",
     tools: [],
     limits: DEFAULT_LIMITS,
+    windowTokens: 0,
+    images: false,
+    agents: [],
   };
   const prompt: Event = { kind: "turn", id: turnId(1), prompt: "hello", images: [], mode: "ask" };
   const asked = step(create(config), prompt);

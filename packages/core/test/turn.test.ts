@@ -114,7 +114,8 @@ test("a cancel of a turn that has ended, or that never was, changes nothing", ()
 
 test("an answer of another ask is not heard", () => {
   const { state } = play(CONFIG, turn(1), cancel(1), turn(2));
-  expect(resume(state, says(1, "old"))).toMatchObject({ state, lines: [] });
+  const late = resume(state, says(1, "old"));
+  expect(late).toMatchObject({ lines: [], state: { agents: state.agents, turn: state.turn } });
   expect(resume(state, says(4, "new")).lines[0]).toBe("5 emit new");
 });
 
@@ -139,8 +140,20 @@ test("an empty prompt with nothing to go on with fails", () => {
 
 test("an image alone is a prompt", () => {
   const images = [{ mediaType: "image/png", data: "iVBORw0KGgo=" }];
-  const { actions } = play(CONFIG, { ...turn(1, ""), images });
+  const { actions } = play({ ...CONFIG, images: true }, { ...turn(1, ""), images });
   expect(actions[0]?.op).toMatchObject({ messages: [{ kind: "user", text: "", images }] });
+});
+
+test("a prompt with images fails at once where the model takes none, and enters no conversation", () => {
+  const images = [{ mediaType: "image/png", data: "iVBORw0KGgo=" }];
+  const none = "failed: the prompt has images, and local/any takes none";
+  const first = play(CONFIG, { ...turn(1, "look"), images });
+  expect(first.last).toEqual(["1 save", `2 done 1 ${none}`]);
+  expect(first.talk).toEqual([]);
+  // Behind another it does not wait for its end.
+  const behind = play(CONFIG, turn(1), { ...turn(2, "look"), images });
+  expect(behind.last).toEqual([`2 done 2 ${none}`]);
+  expect(behind.state.queue).toEqual([]);
 });
 
 test("a model that was stopped keeps what it had said", () => {

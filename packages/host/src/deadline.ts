@@ -1,15 +1,17 @@
 import { Script } from "node:vm";
+import type { Fault } from "@dev/protocol";
 
-/** How a call that was run under a deadline ended. */
+/** How a call into a core ended. Only after `done` and `refused`, which changed nothing, is it to be called again. */
 export type Ran<T> =
   | { readonly kind: "done"; readonly value: T }
+  | { readonly kind: "refused"; readonly fault: Fault }
   | { readonly kind: "late" }
   | { readonly kind: "threw"; readonly error: unknown };
 
 /**
  * Runs a synchronous call that is stopped where it stands when its time is up. The watchdog of
- * `node:vm` interrupts plain JavaScript and wasm alike, in this thread, and the call cannot catch it.
- * Without a deadline (`Infinity`) there is no watchdog, which is a thread, and waits for its turn.
+ * `node:vm` interrupts plain JavaScript in this thread, and the call cannot catch it. Without a
+ * deadline (`Infinity`) there is no watchdog, which is a thread, and waits for its turn.
  */
 export function runWithin<T>(deadlineMs: number, call: () => T): Ran<T> {
   if (deadlineMs === Number.POSITIVE_INFINITY) return runUnwatched(call);
@@ -24,7 +26,7 @@ export function runWithin<T>(deadlineMs: number, call: () => T): Ran<T> {
   }
 }
 
-function runUnwatched<T>(call: () => T): Ran<T> {
+export function runUnwatched<T>(call: () => T): Ran<T> {
   try {
     return { kind: "done", value: call() };
   } catch (error) {

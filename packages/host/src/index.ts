@@ -5,3 +5,4 @@ export {
   openCore,
   type Session,
 } from "./core.ts";
+export { FUEL_PER_MS, LIVE_LIMIT } from "./wasm.ts";

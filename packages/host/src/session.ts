@@ -9,38 +9,26 @@ import {
   type Result,
 } from "@dev/protocol";
 import type { Session } from "./core.ts";
-import { runWithin } from "./deadline.ts";
-import type { Instance } from "./native.ts";
+import type { Ran } from "./deadline.ts";
+import type { Instance } from "./instance.ts";
 
-/** Gives an instance a deadline, and turns its traps into faults that end this session alone. */
-export function openSession(first: Instance, deadlineMs: number): Session {
+/** Turns the ways in which an instance's calls end into faults that end this session alone. */
+export function openSession(first: Instance): Session {
   let life: Life = { kind: "open", instance: first };
-  // What was closed while it ran stays closed.
-  const isClosed = (): boolean => life.kind === "closed";
 
-  function call<T>(run: (instance: Instance) => T): Result<T> {
+  function call<T>(run: (instance: Instance) => Ran<T>): Result<T> {
     if (life.kind !== "open") return fail(refusal(life));
     const { instance } = life;
     life = { kind: "running" };
-    const ran = runWithin(deadlineMs, () => run(instance));
-    switch (ran.kind) {
-      case "done":
-        if (!isClosed()) life = { kind: "open", instance };
-        return ok(ran.value);
-      case "late": {
-        const why = `a call was stopped at its deadline of ${deadlineMs} ms`;
-        if (!isClosed()) life = { kind: "closed", why };
-        return fail(fault("handle", why, "", RESTORE));
-      }
-      case "threw": {
-        const why = said(ran.error);
-        if (!isClosed()) life = { kind: "poisoned", why };
-        return fail(fault("panic", `the core trapped: ${why}`, "", RESTORE));
-      }
-      default:
-        return never(ran);
-    }
+    const ran = run(instance);
+    const next = after(ran, instance);
+    // What was closed while it ran stays closed.
+    if (!isClosed()) life = next;
+    if (life.kind !== "open") instance.close();
+    return ran.kind === "done" ? ok(ran.value) : fail(told(ran));
   }
+
+  const isClosed = (): boolean => life.kind === "closed";
 
   return {
     step: (event) => {
@@ -55,6 +43,7 @@ export function openSession(first: Instance, deadlineMs: number): Session {
     },
     snapshot: () => call((instance) => instance.snapshot()),
     close: () => {
+      if (life.kind === "open") life.instance.close();
       life = { kind: "closed", why: "the session was closed" };
     },
   };
@@ -67,6 +56,37 @@ type Life =
   | { readonly kind: "running" }
   | { readonly kind: "poisoned"; readonly why: string }
   | { readonly kind: "closed"; readonly why: string };
+
+/** What is left of a session after a call. */
+function after(ran: Ran<unknown>, instance: Instance): Life {
+  switch (ran.kind) {
+    case "done":
+    case "refused":
+      return { kind: "open", instance };
+    case "late":
+      return { kind: "closed", why: LATE };
+    case "threw":
+      return { kind: "poisoned", why: said(ran.error) };
+    default:
+      return never(ran);
+  }
+}
+
+/** The fault of a call that answers nothing. */
+function told(ran: Exclude<Ran<unknown>, { readonly kind: "done" }>): Fault {
+  switch (ran.kind) {
+    case "refused":
+      return ran.fault;
+    case "late":
+      return fault("handle", LATE, "", RESTORE);
+    case "threw":
+      return fault("panic", `the core trapped: ${said(ran.error)}`, "", RESTORE);
+    default:
+      return never(ran);
+  }
+}
+
+const LATE = "a call was stopped at its deadline";
 
 function refusal(life: Exclude<Life, { readonly kind: "open" }>): Fault {
   switch (life.kind) {
@@ -83,8 +103,8 @@ function refusal(life: Exclude<Life, { readonly kind: "open" }>): Fault {
 
 /** What a trap says of itself, shortened: it may quote the value that it stumbled on. */
 function said(error: unknown): string {
-  if (!(error instanceof Error)) return typeof error;
-  return `${error.name}: ${error.message}`.slice(0, WHY_LIMIT);
+  if (error instanceof Error) return `${error.name}: ${error.message}`.slice(0, WHY_LIMIT);
+  return typeof error === "string" ? error.slice(0, WHY_LIMIT) : typeof error;
 }
 
 /** How much a fault quotes of a trap, in characters. */

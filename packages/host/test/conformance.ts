@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { crc32 } from "node:zlib";
-import type { Core, Session } from "@dev/host";
+import { type Config, SNAPSHOT_VERSION } from "@dev/core";
+import { type Core, type HostOptions, openCore, type Session } from "@dev/host";
 import { EVENT_LIMIT_BYTES, type Event, turnId } from "@dev/protocol";
 import fc from "fast-check";
 import { describe, expect, type TestContext, test } from "vitest";
@@ -21,9 +22,9 @@ export type Subject = {
 };
 
 /** Tests that hold of every host. */
-export function hostConformance(name: string, subject: Subject): void {
+export function hostConformance(name: HostOptions["host"], subject: Subject): void {
   describe(`${name}: sessions`, () => sessions(subject));
-  describe(`${name}: faults`, () => faults(subject));
+  describe(`${name}: faults`, () => faults(name, subject));
   describe(`${name}: limits`, () => limits(subject));
   describe(`${name}: traps`, () => traps(subject));
   describe(`${name}: snapshots`, () => snapshots(subject));
@@ -96,7 +97,7 @@ function sessions({ open }: Subject): void {
   });
 }
 
-function faults({ open, calling }: Subject): void {
+function faults(name: HostOptions["host"], { open, calling }: Subject): void {
   test("a closed session answers `handle`, and goes on doing so", () => {
     const session = open().create(CONFIG);
     session.close();
@@ -136,6 +137,30 @@ function faults({ open, calling }: Subject): void {
     expect(value(session.snapshot())).toEqual(before);
     expect(value(session.step(says(1, "hi")))).toHaveLength(3);
   });
+
+  test.each([
+    [null, "a config is an object"],
+    [7, "a config is an object"],
+    [{}, "a config has lists of tools and agents, and limits"],
+    [{ ...CONFIG, model: 5 }, "a config's model is missing or of another type"],
+    [{ ...CONFIG, windowTokens: -5 }, "a config's windowTokens is missing or of another type"],
+    [{ ...CONFIG, agents: [{}] }, "a config's agents is missing or of another type"],
+  ])("%j is no config, and no session is made of it", (config, flaw) => {
+    const core = open();
+    expect(() => core.create(config as Config)).toThrow(new TypeError(flaw));
+  });
+
+  test.each([null, undefined, "DEVS", 5, {}, []])("%j is no snapshot's bytes", (bytes) => {
+    const core = open();
+    expect(() => core.restore(bytes as Uint8Array)).toThrow(TypeError);
+  });
+
+  test.each([0, -1, Number.NaN, Number.NEGATIVE_INFINITY])(
+    "a deadline of %d is a RangeError",
+    (deadlineMs) => {
+      expect(() => openCore({ host: name, deadlineMs })).toThrow(RangeError);
+    },
+  );
 
   test("a call made during another answers `busy`, and harms neither", (context: TestContext) => {
     const seen: string[] = [];
@@ -243,9 +268,10 @@ function snapshots({ open }: Subject): void {
     expect(work(restored, WORK.slice(3))).toEqual(work(session, WORK.slice(3)));
   });
 
-  // The file was written by the first release, and is never written again.
-  test("a snapshot of version 1 is read, and goes on", () => {
-    const bytes = readFileSync(new URL("version-1.snapshot", import.meta.url));
+  // Each file was written once, by a release that wrote that version, and is never written again.
+  const versions = Array.from({ length: SNAPSHOT_VERSION }, (_, index) => index + 1);
+  test.each(versions)("a snapshot of version %i is read, and goes on", (version) => {
+    const bytes = readFileSync(new URL(`version-${version}.snapshot`, import.meta.url));
     const session = value(open().restore(bytes));
     expect(work(session, WORK.slice(5)).map(({ id, op }) => [id, op.kind])).toEqual([
       [5, "model"],
@@ -304,7 +330,8 @@ function damage({ open }: Subject): void {
     const framed = Buffer.from(saved());
     framed.writeUInt32LE(2, 4);
     expect(code(core.restore(framed))).toBe("newer_version");
-    const held = resealed(saved(), '"version":1', '"version":2');
+    const [now, next] = [SNAPSHOT_VERSION, SNAPSHOT_VERSION + 1];
+    const held = resealed(saved(), `"version":${now}`, `"version":${next}`);
     expect(code(core.restore(held))).toBe("newer_version");
   });
 
@@ -312,12 +339,22 @@ function damage({ open }: Subject): void {
     expect(code(open().restore(resealed(saved(), '"phase"', '"phrase"')))).toBe("malformed");
     expect(code(open().restore(resealed(saved(), "{", "[")))).toBe("malformed");
   });
+
+  test.each([
+    ["a text where a flag stands", '"dirty":true', '"dirty":"x"'],
+    ["a negative counter", /"nextAction":\d+/, '"nextAction":-1'],
+    ["a part that none has", "{", '{"dirty":"x",'],
+    ["a million brackets in front", "{", `${"[".repeat(1_000_000)}{`],
+    ["a million objects in it", '"state":{', `"state":{"deep":${'{"a":'.repeat(1_000_000)}`],
+  ])("a sealed text with %s is refused", (_, from, to) => {
+    expect(code(open().restore(resealed(saved(), from, to)))).toBe("malformed");
+  });
 }
 
 /** A snapshot whose text is changed, with the checksum of what it now says. */
-function resealed(bytes: Uint8Array, from: string, to: string): Uint8Array {
+function resealed(bytes: Uint8Array, from: string | RegExp, to: string): Uint8Array {
   const text = Buffer.from(bytes.subarray(16)).toString("utf8");
-  expect(text).toContain(from);
+  expect(text).toMatch(from);
   const body = Buffer.from(text.replace(from, to));
   const head = Buffer.from(bytes.subarray(0, 16));
   head.writeUInt32LE(crc32(body), 8);

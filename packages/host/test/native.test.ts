@@ -1,7 +1,7 @@
 import { openCore, type Session } from "@dev/host";
 import { expect, test } from "vitest";
-import { runWithin } from "../src/deadline.ts";
-import type { Instance } from "../src/native.ts";
+import { type Ran, runWithin } from "../src/deadline.ts";
+import type { Instance } from "../src/instance.ts";
 import { openSession } from "../src/session.ts";
 import { hostConformance } from "./conformance.ts";
 import { code, TIMER } from "./notation.ts";
@@ -10,13 +10,10 @@ const DEADLINE_MS = 60_000;
 
 hostConformance("native", {
   open: () => openCore({ host: "native" }),
-  trapping: () => openSession(doing(trap), DEADLINE_MS),
-  looping: (deadlineMs) => openSession(doing(loop), deadlineMs),
+  trapping: () => openSession(doing(trap)),
+  looping: (deadlineMs) => openSession(doing(loop, deadlineMs)),
   calling: (call) => {
-    const session: Session = openSession(
-      doing(() => call(session)),
-      DEADLINE_MS,
-    );
+    const session: Session = openSession(doing(() => call(session)));
     return session;
   },
 });
@@ -31,15 +28,12 @@ test("a core that catches everything is stopped at its deadline all the same", (
       }
     }
   };
-  expect(code(openSession(doing(stubborn), 30).step(TIMER))).toBe("handle");
+  expect(code(openSession(doing(stubborn, 30)).step(TIMER))).toBe("handle");
 });
 
 test("a core whose stack overflows traps", () => {
   const deep = (): number => deep() + 1;
-  const session = openSession(
-    doing(() => deep()),
-    DEADLINE_MS,
-  );
+  const session = openSession(doing(() => deep()));
   expect(session.step(TIMER)).toMatchObject({
     ok: false,
     fault: {
@@ -54,14 +48,12 @@ test("what a trap says is shortened, and a trap that is no error is one too", ()
     doing(() => {
       throw new Error("x".repeat(9999));
     }),
-    DEADLINE_MS,
   ).step(TIMER);
   expect(long.ok ? 0 : long.fault.message.length).toBe("the core trapped: ".length + 500);
   const odd = openSession(
     doing(() => {
       throw undefined;
     }),
-    DEADLINE_MS,
   );
   expect(odd.step(TIMER)).toMatchObject({ fault: { message: "the core trapped: undefined" } });
 });
@@ -90,15 +82,11 @@ function loop(): void {
 }
 
 /** An instance that does this whenever it is called. */
-function doing(act: () => void): Instance {
-  return {
-    step: () => {
+function doing(act: () => void, deadlineMs = DEADLINE_MS): Instance {
+  const run = <T>(answer: T): Ran<T> =>
+    runWithin(deadlineMs, () => {
       act();
-      return [];
-    },
-    snapshot: () => {
-      act();
-      return new Uint8Array();
-    },
-  };
+      return answer;
+    });
+  return { step: () => run([]), snapshot: () => run(new Uint8Array()), close: () => {} };
 }

@@ -17,6 +17,9 @@ export const CONFIG: Config = {
   prelude: "You are Dev.",
   tools: [{ name: "run", description: "Runs a program.", parameters: "{}" }],
   limits: DEFAULT_LIMITS,
+  windowTokens: 0,
+  images: false,
+  agents: [],
 };
 
 export const TIMER: Event = { kind: "timer" };
@@ -31,8 +34,9 @@ export function says(id: number, text: string, ...ops: readonly CallOp[]): Model
   return {
     kind: "model",
     id: id as ModelEvent["id"],
-    answer: { kind: "reply", text, reasoning: "", calls, stop: "end" },
+    answer: { kind: "reply", text, reasoning: "", calls, stop: "end", opaque: "" },
     usage: NO_USAGE,
+    costMicroUsd: 0,
   };
 }
 

@@ -10,6 +10,9 @@ test("the README's example does what it says", () => {
     prelude: "You are Dev.",
     tools: [],
     limits: DEFAULT_LIMITS,
+    windowTokens: 0,
+    images: false,
+    agents: [],
   };
   const core = openCore({ host: "native" });
   const session = core.create(config);

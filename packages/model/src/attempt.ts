@@ -1,5 +1,6 @@
 import { NO_USAGE, never } from "@dev/protocol";
 import { retryAfterMs } from "./backoff.ts";
+import type { Model } from "./catalog.ts";
 import type { Connections } from "./connections.ts";
 import { type Ending, exchange, type Sink, type Wanted } from "./exchange.ts";
 import type { RouterLimits } from "./limit.ts";
@@ -15,9 +16,15 @@ import type { Answered, Ask, Delta } from "./router.ts";
 import { openEventReader } from "./sse.ts";
 import type { Reply, ReplyState, Step, Wire } from "./wires/wire.ts";
 
+/** An answer before anyone has put a price on it. */
+export type Heard = Omit<Answered, "costMicroUsd"> & {
+  /** The bytes of the request that an answer had begun to; 0 when none had. */
+  readonly requestBytes: number;
+};
+
 /** How one try went. */
 export type Attempt = {
-  readonly answered: Answered;
+  readonly answered: Heard;
   /** Whether another try is sensible: nothing of an answer had come, and the fault may pass. */
   readonly again: boolean;
   /** The wait that the provider asked for. */
@@ -30,6 +37,7 @@ export type Attempt = {
 export type Means = {
   readonly endpoint: Endpoint;
   readonly wire: Wire;
+  readonly known: Model;
   readonly connections: Connections;
   readonly limits: RouterLimits;
 };
@@ -42,13 +50,14 @@ export async function attempt(
   onDelta: (delta: Delta) => void,
   signal: AbortSignal,
 ): Promise<Attempt> {
-  const { endpoint, wire, limits } = means;
+  const { endpoint, wire, known, limits } = means;
   const { key } = endpoint.provider;
-  const body = wire.body(ask, model);
-  if (body.length > limits.requestBytes) {
+  const body = wire.body(ask, model, known);
+  const sizeBytes = Buffer.byteLength(body);
+  if (sizeBytes > limits.requestBytes) {
     const what = `the request has more than ${limits.requestBytes} bytes`;
     const mend = "shorten the conversation";
-    return failed(trouble(endpoint, "context_overflow", what, "", mend, false), NOTHING);
+    return failed(trouble(endpoint, "context_overflow", what, "", mend, false), NOTHING, 0);
   }
   const reply = wire.open(ask, onDelta, limits);
   const intake = openIntake(reply, limits);
@@ -56,16 +65,24 @@ export async function attempt(
   const ending = await exchange(posting, intake.sink, means.connections, limits, signal);
   if (ending.kind === "end") intake.end();
   const state = reply.state();
+  const requestBytes = state.begun || state.answer !== null ? sizeBytes : 0;
   const found = troubleOf(endpoint, ending, intake, state, limits);
   if (found === "cancelled") {
     return {
-      answered: { answer: { kind: "cancelled", partial: state.partial }, usage: state.usage },
+      answered: {
+        answer: { kind: "cancelled", partial: state.partial },
+        usage: state.usage,
+        requestBytes,
+      },
       ...NEVER_AGAIN,
     };
   }
-  if (found !== null) return failed(found, state, ending, limits);
+  if (found !== null) return failed(found, state, requestBytes, ending, limits);
   if (state.answer === null) throw new Error("no answer, and no trouble either");
-  return { answered: { answer: state.answer, usage: state.usage }, ...NEVER_AGAIN };
+  return {
+    answered: { answer: state.answer, usage: state.usage, requestBytes },
+    ...NEVER_AGAIN,
+  };
 }
 
 const NEVER_AGAIN = { again: false, askedMs: null, silentMs: 0 } as const;
@@ -75,11 +92,12 @@ const NOTHING: ReplyState = { answer: null, partial: "", usage: NO_USAGE, begun:
 function failed(
   { fault: what, again }: Trouble,
   { partial, usage, begun }: ReplyState,
+  requestBytes: number,
   ending?: Ending,
   limits?: RouterLimits,
 ): Attempt {
   return {
-    answered: { answer: { kind: "failed", fault: what, partial }, usage },
+    answered: { answer: { kind: "failed", fault: what, partial }, usage, requestBytes },
     again: again && !begun,
     askedMs: ending?.kind === "refused" ? retryAfterMs(ending.headers) : null,
     silentMs: ending?.kind === "silent" && limits ? limits[ending.limit] : 0,
@@ -134,6 +152,7 @@ function openIntake(reply: Reply, limits: RouterLimits): Intake {
     },
     end() {
       if (mode === "whole") take(reply.whole(Buffer.concat(chunks).toString("utf8")));
+      else events.end();
     },
     last: () => last,
     head: () => head,

@@ -24,6 +24,8 @@ export type RouterLimits = {
   readonly eventBytes: number;
   /** The text, reasoning and arguments of a reply together: it must fit an event of the core. */
   readonly replyBytes: number;
+  /** A reply's `opaque`. Past it the reply goes without: its reasoning is not carried into the next ask. */
+  readonly opaqueBytes: number;
   /** Of the body of a refusal, what is read. */
   readonly refusalBytes: number;
   /** Far past the core's own limit, which is the one that a person sets. */
@@ -46,6 +48,7 @@ export const ROUTER_LIMITS: RouterLimits = {
   responseBytes: 64 * 1024 * 1024,
   eventBytes: 16 * 1024 * 1024,
   replyBytes: 4 * 1024 * 1024,
+  opaqueBytes: 1024 * 1024,
   refusalBytes: 64 * 1024,
   callCount: 1024,
   connectionCount: 64,

@@ -89,15 +89,21 @@ const NAMES: ReadonlyMap<string, Named> = new Map([
   ["request_too_large", exactly("context_overflow")],
   ["content_filter", exactly("model_refused")],
   ["content_policy_violation", exactly("model_refused")],
+  ["image_content_policy_violation", exactly("model_refused")],
+  ["invalid_prompt", roughly("model_refused", false)],
   // The account's money, not its pace: waiting does not bring it back.
   ["insufficient_quota", exactly("rate_limited")],
   ["billing_hard_limit_reached", exactly("rate_limited")],
+  ["billing_error", exactly("rate_limited")],
   ["rate_limit_exceeded", roughly("rate_limited", true)],
   ["rate_limit_error", roughly("rate_limited", true)],
   ["too_many_requests", roughly("rate_limited", true)],
   ["RESOURCE_EXHAUSTED", roughly("rate_limited", true)],
   ["overloaded_error", roughly("overloaded", true)],
   ["engine_overloaded", roughly("overloaded", true)],
+  ["server_is_overloaded", roughly("overloaded", true)],
+  ["slow_down", roughly("overloaded", true)],
+  ["service_unavailable_error", roughly("overloaded", true)],
   ["server_error", roughly("overloaded", true)],
   ["api_error", roughly("overloaded", true)],
   ["internal_error", roughly("overloaded", true)],
@@ -108,11 +114,30 @@ const NAMES: ReadonlyMap<string, Named> = new Map([
   ["authentication_error", roughly("unauthorized", false)],
   ["permission_error", roughly("unauthorized", false)],
   ["model_not_found", roughly("bad_request", false)],
+  // Written under another account or key: the router asks once more without it.
+  ["invalid_encrypted_content", { code: "bad_request", again: true, exact: true }],
+  ["invalid_image", roughly("bad_request", false)],
+  ["invalid_image_format", roughly("bad_request", false)],
+  ["invalid_base64_image", roughly("bad_request", false)],
+  ["image_parse_error", roughly("bad_request", false)],
+  ["image_too_large", roughly("bad_request", false)],
+  ["image_too_small", roughly("bad_request", false)],
+  ["unsupported_image_media_type", roughly("bad_request", false)],
   ["not_found_error", roughly("bad_request", false)],
   ["invalid_request_error", roughly("bad_request", false)],
 ]);
 
+/** How the messages of an `invalid_request_error` begin that has no other name for a prompt too long. */
+const OVERFLOWS: readonly string[] = [
+  "prompt is too long",
+  "input length and `max_tokens` exceed context limit",
+];
+
 function nameOf(error: ProviderError | null): Named | null {
+  const isOverflow = OVERFLOWS.some((start) => error?.message.startsWith(start));
+  if (isOverflow && error?.names.includes("invalid_request_error")) {
+    return exactly("context_overflow");
+  }
   for (const name of error?.names ?? []) {
     const named = NAMES.get(name);
     if (named !== undefined) return named;

@@ -12,12 +12,16 @@ import {
   type ToolSpec,
   type Usage,
 } from "@dev/protocol";
-import { type Attempt, attempt } from "./attempt.ts";
+import { type Attempt, attempt, type Heard } from "./attempt.ts";
 import { backoff } from "./backoff.ts";
+import { costMicroUsd, type ModelOverrides, modelOf } from "./catalog.ts";
 import { openConnections } from "./connections.ts";
 import type { RouterLimits } from "./limit.ts";
 import type { Endpoint } from "./provider-fault.ts";
+import { estimated } from "./usage.ts";
+import { ANTHROPIC } from "./wires/anthropic.ts";
 import { OPENAI_CHAT } from "./wires/openai-chat.ts";
+import { OPENAI_RESPONSES } from "./wires/openai-responses.ts";
 import type { Wire } from "./wires/wire.ts";
 
 /** Everything one call of a model needs: the whole conversation, put together from its deltas. */
@@ -28,14 +32,19 @@ export type Ask = {
   readonly prelude: string;
   readonly messages: readonly Message[];
   readonly tools: readonly ToolSpec[];
+  /** What the answer's text has to be; left out, it is any text. A server that takes none is asked without. */
+  readonly format?: Format;
 };
+
+/** One JSON value, of a schema that is strict as providers mean it: all fields required, and no others. */
+export type Format = { readonly name: string; readonly schema: object };
 
 /** A provider, as settings name it. */
 export type Provider = {
-  readonly wire: "openai-chat";
+  readonly wire: "openai-chat" | "openai-responses" | "anthropic";
   /** Such as `http://127.0.0.1:8080/v1`. */
   readonly baseUrl: string;
-  /** Sent as a bearer token; never in a fault, a log or a ledger. */
+  /** Sent in the header that the wire has for it; never in a fault, a log or a ledger. */
   readonly key: string | null;
   /** Where the key comes from, such as the name of a variable: what to set when it is refused. */
   readonly keySource?: string;
@@ -43,7 +52,16 @@ export type Provider = {
 
 export type Delta = { readonly kind: "text" | "reasoning"; readonly text: string };
 
-export type Answered = { readonly answer: ModelAnswer; readonly usage: Usage };
+export type Answered = {
+  readonly answer: ModelAnswer;
+  readonly usage: Usage;
+  /**
+   * What it cost, in millionths of a US dollar; 0 where the price is not known. Of an answer
+   * whose provider did not say its usage it is an estimate, by the bytes that went and came: a limit in
+   * money holds all the same.
+   */
+  readonly costMicroUsd: number;
+};
 
 /** Sends asks to the providers that settings name, and to no other. */
 export interface Router {
@@ -70,20 +88,26 @@ export type RouterOptions = {
 };
 
 /**
- * Opens a router to these providers. A model is named `provider/model`, split at the first slash; a
- * provider that is not among them is a `config` fault. An ask rejects only if one of its own
- * callbacks does.
+ * Opens a router to these providers; `models` says in what models differ from the catalog. A model is
+ * named `provider/model`, split at the first slash; a provider that is not among them is a `config` fault.
+ * Images for a model that is known to take none are not sent: fault `unsupported`. An ask rejects only
+ * if one of its own callbacks does.
  */
 export function openRouter(
   providers: Readonly<Record<string, Provider>>,
   options: RouterOptions,
+  models: ModelOverrides = {},
 ): Router {
   const connections = openConnections(options.limits.connectionCount);
+  /** Models that have refused a format: they are asked without, for as long as this router lives. */
+  const formless = new Set<string>();
   const running = new Set<AbortController>();
   return {
     async ask(ask, onDelta, onAttempt, signal) {
       const target = resolveModel(providers, ask.model);
-      if (!target.ok) return failed(target.fault);
+      if (!target.ok) return unsent(target.fault);
+      const known = modelOf(ask.model, models);
+      if (known.images === false && hasImages(ask)) return unsent(noImages(ask.model));
       const stop = new AbortController();
       const onAbort = () => stop.abort();
       signal.addEventListener("abort", onAbort);
@@ -91,10 +115,31 @@ export function openRouter(
       running.add(stop);
       const { endpoint, model } = target.value;
       const wire = wireOf(endpoint.provider);
-      const means = { endpoint, wire, connections, limits: options.limits };
+      const means = { endpoint, wire, known, connections, limits: options.limits };
       try {
-        const once = () => attempt(means, ask, model, onDelta, stop.signal);
-        return await tryUntilAnswered(once, onAttempt, options, stop.signal);
+        let sent = formless.has(ask.model) ? withoutFormat(ask) : ask;
+        let heardBytes = 0;
+        const listen = (delta: Delta) => {
+          heardBytes += Buffer.byteLength(delta.text);
+          onDelta(delta);
+        };
+        const once = async () => {
+          const tried = await attempt(means, sent, model, listen, stop.signal);
+          if (refusesOpaque(tried)) sent = withoutOpaque(sent);
+          if (sent.format === undefined || !refusesFormat(tried)) return tried;
+          sent = withoutFormat(sent);
+          const plain = await attempt(means, sent, model, listen, stop.signal);
+          // Where it is refused all the same, it was not for the format.
+          if (!isBad(plain)) formless.add(ask.model);
+          return plain;
+        };
+        const heard = await tryUntilAnswered(once, onAttempt, options, stop.signal);
+        const { answer, usage } = heard;
+        return {
+          answer,
+          usage,
+          costMicroUsd: costMicroUsd(known, toPrice(heard, sent, heardBytes)),
+        };
       } finally {
         signal.removeEventListener("abort", onAbort);
         running.delete(stop);
@@ -107,16 +152,68 @@ export function openRouter(
   };
 }
 
+/** The usage that is priced: as the provider said it, and an estimate of what it did not say. */
+function toPrice({ answer, usage, requestBytes }: Heard, ask: Ask, heardBytes: number): Usage {
+  if (requestBytes === 0) return usage;
+  const { inputTokens, outputTokens } = estimated({ ask, requestBytes, heardBytes, answer });
+  return {
+    ...usage,
+    inputTokens: usage.inputTokens || inputTokens,
+    outputTokens: usage.outputTokens || outputTokens,
+  };
+}
+
+/** A bad request that is worth another try: the provider cannot read what it wrote for itself. */
+function refusesOpaque(tried: Attempt): boolean {
+  return tried.again && isBad(tried);
+}
+
+function isBad({ answered: { answer } }: Attempt): boolean {
+  return answer.kind === "failed" && answer.fault.code === "bad_request";
+}
+
+/** By what servers call the field that they do not take, or what is in it. */
+const FORMAT_WORDS =
+  /response[_ ]format|json[_ ]schema|output[_ ]config|text\.format|structured|schema|grammar|extra (?:inputs|fields)/i;
+
+function refusesFormat(tried: Attempt): boolean {
+  const { answer } = tried.answered;
+  return isBad(tried) && answer.kind === "failed" && FORMAT_WORDS.test(answer.fault.message);
+}
+
+function withoutFormat(ask: Ask): Ask {
+  const { format: _, ...rest } = ask;
+  return rest;
+}
+
+/** The ask without signed or encrypted reasoning, as to a model that never saw it. */
+function withoutOpaque(ask: Ask): Ask {
+  const messages = ask.messages.map((message) =>
+    message.kind === "assistant" ? { ...message, opaque: "" } : message,
+  );
+  return { ...ask, messages };
+}
+
+function hasImages(ask: Ask): boolean {
+  return ask.messages.some((message) => message.kind === "user" && message.images.length > 0);
+}
+
+function noImages(model: string): Fault {
+  const mend = `choose a model that does; if this one does, set images = true under [models."${model}"]`;
+  return fault("unsupported", "the model takes no images", model, mend);
+}
+
 async function tryUntilAnswered(
   once: () => Promise<Attempt>,
   onAttempt: (attempt: number, after: Fault | null) => Promise<void>,
   { sleep, random, limits }: RouterOptions,
   signal: AbortSignal,
-): Promise<Answered> {
+): Promise<Heard> {
   let spentMs = 0;
   let before: Fault | null = null;
   for (let count = 1; ; count++) {
-    if (signal.aborted) return { answer: { kind: "cancelled", partial: "" }, usage: NO_USAGE };
+    if (signal.aborted)
+      return { answer: { kind: "cancelled", partial: "" }, usage: NO_USAGE, requestBytes: 0 };
     await onAttempt(count, before);
     const { answered, again, askedMs, silentMs } = await once();
     const { answer } = answered;
@@ -124,7 +221,7 @@ async function tryUntilAnswered(
     spentMs += silentMs;
     const plan = backoff(count, spentMs, askedMs, random(), limits);
     if (plan.kind === "give_up")
-      return failed(givenUp(answer.fault, count, askedMs), answered.usage);
+      return { ...answered, answer: gaveUp(givenUp(answer.fault, count, askedMs)) };
     spentMs += plan.waitMs;
     before = answer.fault;
     // A sleep that is cut short may say so by rejecting; the next round looks at the signal itself.
@@ -186,11 +283,20 @@ function wireOf(provider: Provider): Wire {
   switch (provider.wire) {
     case "openai-chat":
       return OPENAI_CHAT;
+    case "openai-responses":
+      return OPENAI_RESPONSES;
+    case "anthropic":
+      return ANTHROPIC;
     default:
       return never(provider.wire);
   }
 }
 
-function failed(what: Fault, usage: Usage = NO_USAGE): Answered {
-  return { answer: { kind: "failed", fault: what, partial: "" }, usage };
+/** The answer to an ask that went to nobody. */
+function unsent(what: Fault): Answered {
+  return { answer: gaveUp(what), usage: NO_USAGE, costMicroUsd: 0 };
+}
+
+function gaveUp(what: Fault): ModelAnswer {
+  return { kind: "failed", fault: what, partial: "" };
 }

@@ -1,7 +1,10 @@
 import { fail, fault, ok, type Result } from "@dev/protocol";
 import * as v from "valibot";
 
-/** What a scripted model says, one step for each request. */
+/**
+ * What a scripted model says, one step for each request: the first that is left of those for the
+ * request's conversation, and else the first that is left of those for any.
+ */
 export type Script = readonly ScriptStep[];
 
 export type ScriptStep = FixedStep | ((request: ScriptedRequest) => FixedStep);
@@ -9,6 +12,11 @@ export type ScriptStep = FixedStep | ((request: ScriptedRequest) => FixedStep);
 export type FixedStep = (ReplyStep | FaultStep) & {
   /** Texts that the messages behind the last answer must hold, or a predicate of the request. */
   readonly expect?: readonly string[] | ((request: ScriptedRequest) => boolean);
+  /**
+   * The step is for a conversation alone whose first message of a user has this text: several agents ask
+   * at the same time, in any order.
+   */
+  readonly when?: string;
   /** Held back until the gate of this name is released. */
   readonly gate?: string;
 };
@@ -139,6 +147,7 @@ const FAULT = v.variant("kind", [
 
 const COMMON = {
   expect: v.exactOptional(v.array(v.string())),
+  when: v.exactOptional(v.string()),
   gate: v.exactOptional(v.string()),
 };
 

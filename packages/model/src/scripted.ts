@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { FixedStep, Script, ScriptedFault, ScriptedRequest } from "./script.ts";
+import type { FixedStep, Script, ScriptedFault, ScriptedRequest, ScriptStep } from "./script.ts";
 import { halfCallPieces, readRequest, replyPieces } from "./scripted-wire.ts";
 
 export * from "./script.ts";
@@ -26,7 +26,7 @@ export type ScriptedOptions = {
 };
 
 /**
- * Starts a scripted model. Each request takes the next step. One that the script has no step for is
+ * Starts a scripted model. Each request takes a step. One that the script has no step left for is
  * answered 501 with a message that says so, which is not worth another try, and kept in `errors`.
  */
 export async function startScripted(
@@ -81,10 +81,11 @@ function openPlay(script: Script): Play {
     }
     return gate;
   };
+  const left = [...script];
   const stepFor = (request: ScriptedRequest): FixedStep | string => {
-    const step = script[request.count - 1];
+    const step = takeStep(left, request);
     if (step === undefined) {
-      return `the script has ${script.length} steps, and this is request ${request.count}`;
+      return `the script has ${script.length} steps, and none is left for request ${request.count}`;
     }
     const fixed = typeof step === "function" ? step(request) : step;
     const missing = missingOf(fixed, request);
@@ -114,6 +115,17 @@ function openPlay(script: Script): Play {
       }),
     release: (name) => gateOf(name).open(),
   };
+}
+
+/** Takes the step that a request gets from those that are left. */
+function takeStep(left: ScriptStep[], request: ScriptedRequest): ScriptStep | undefined {
+  const first = request.messages.find(({ role }) => role === "user")?.content ?? "";
+  const textOf = (step: ScriptStep): string | undefined =>
+    typeof step === "function" ? undefined : step.when;
+  const isOwn = (when: string | undefined): boolean => when !== undefined && first.includes(when);
+  const own = left.findIndex((step) => isOwn(textOf(step)));
+  const at = own < 0 ? left.findIndex((step) => textOf(step) === undefined) : own;
+  return at < 0 ? undefined : left.splice(at, 1)[0];
 }
 
 /** What a request lacks of what its step expects; null if nothing. */

@@ -4,6 +4,8 @@ import { createParser } from "eventsource-parser";
 export type EventReader = {
   /** Takes the next bytes, however they are cut; false once an event is longer than its limit. */
   readonly push: (chunk: Uint8Array) => boolean;
+  /** Says that the stream has ended as it should: what ends its last line is whole. */
+  readonly end: () => void;
 };
 
 /**
@@ -14,6 +16,7 @@ export type EventReader = {
 export function openEventReader(limitBytes: number, onData: (data: string) => void): EventReader {
   const decoder = new TextDecoder();
   let within = true;
+  let last = "";
   const parser = createParser({
     maxBufferSize: limitBytes,
     onEvent({ data }) {
@@ -29,8 +32,14 @@ export function openEventReader(limitBytes: number, onData: (data: string) => vo
   return {
     push(chunk) {
       if (!within) return false;
-      parser.feed(decoder.decode(chunk, { stream: true }));
+      const text = decoder.decode(chunk, { stream: true });
+      last = text.at(-1) ?? last;
+      parser.feed(text);
       return within;
+    },
+    end() {
+      // A carriage return may end a line, or be half of what does: the parser waits for the other half.
+      if (within && last === "\r") parser.feed("\n");
     },
   };
 }

@@ -1,6 +1,7 @@
-import type { CallOp, ToolSpec } from "@dev/protocol";
+import { type CallOp, OWN_SERVER, type ToolSpec } from "@dev/protocol";
 import { EXEC, GIT } from "./tool/command.ts";
 import { PATCH, READ, SEARCH, WRITE } from "./tool/file.ts";
+import { FIX } from "./tool/fix.ts";
 import { SCHEMAS } from "./tool/schemas.ts";
 import { PLAN, QUESTION, SPAWN } from "./tool/session.ts";
 import type { Tool, ToolName } from "./tool/tool.ts";
@@ -18,26 +19,41 @@ export const TOOLS: readonly Tool[] = [
   PATCH,
   EXEC,
   GIT,
+  FIX,
   QUESTION,
   PLAN,
   SPAWN,
 ];
 
-/** The tools that a model is offered unless settings say otherwise: all but `spawn`. */
-export const OFFERED_TOOLS: readonly ToolName[] = TOOLS.map((tool) => tool.name).filter(
-  (name) => name !== "spawn",
-);
+/** The tools that a model is offered unless settings say otherwise. */
+export const OFFERED_TOOLS: readonly ToolName[] = TOOLS.map((tool) => tool.name);
+
+/** A kind of agent that `spawn` may name, and when to use it. */
+export type SpawnKind = { readonly name: string; readonly description: string };
 
 /**
- * What a model is told of these tools. The text is a constant of each release, so that the prefix of a
- * prompt stays the same. A name that is none of `TOOLS` throws.
+ * What a model is told of these tools, `spawn` with the kinds of agent there are. The text is a constant of
+ * each release, and a session keeps it, so that the prefix of a prompt stays the same. A name that is none
+ * of `TOOLS` throws.
  */
-export function toolSpecs(names: readonly ToolName[]): readonly ToolSpec[] {
+export function toolSpecs(
+  names: readonly ToolName[],
+  kinds: readonly SpawnKind[] = [],
+): readonly ToolSpec[] {
   return names.map((name) => {
     const tool = toolNamed(name);
     if (tool === undefined) throw new Error(`no tool named ${name}`);
-    return { name, description: tool.description, parameters: SCHEMAS[name] };
+    const described = name === "spawn" ? withKinds(tool.description, kinds) : tool.description;
+    return { name, description: described, parameters: SCHEMAS[name] };
   });
+}
+
+function withKinds(description: string, kinds: readonly SpawnKind[]): string {
+  if (kinds.length === 0) return `${description} There is no kind but the usual.`;
+  const lines = kinds.map((kind) => `- ${kind.name}: ${kind.description}`);
+  return [`${description} Besides the usual kind, which is as you are, there are:`, ...lines].join(
+    "\n",
+  );
 }
 
 /**
@@ -70,7 +86,7 @@ export function renderCall(op: CallOp): RenderedCall {
       return { name: acceptableName(op.name), arguments: acceptableArguments(op.arguments) };
     case "tool":
       return {
-        name: acceptableName(`${op.server}__${op.name}`),
+        name: acceptableName(op.server === OWN_SERVER ? op.name : `${op.server}__${op.name}`),
         arguments: acceptableArguments(op.arguments),
       };
     case "browse": {

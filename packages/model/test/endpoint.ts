@@ -5,6 +5,7 @@ import {
   type Answered,
   type Ask,
   type Delta,
+  type ModelOverrides,
   openRouter,
   type Provider,
   ROUTER_LIMITS,
@@ -72,6 +73,7 @@ export type Asking = {
   readonly ask?: Partial<Ask>;
   readonly key?: string | null;
   readonly limits?: Partial<RouterLimits>;
+  readonly models?: ModelOverrides;
   readonly signal?: AbortSignal;
   readonly onDelta?: (delta: Delta) => void;
   readonly onAttempt?: (attempt: number) => void;
@@ -96,6 +98,7 @@ export async function askOnce(asking: Asking): Promise<Asked> {
       random: () => 0.5,
       limits: { ...ROUTER_LIMITS, ...asking.limits },
     },
+    asking.models,
   );
   try {
     const answered = await router.ask(
@@ -129,7 +132,7 @@ export function askOf(part: Partial<Ask>): Ask {
 }
 
 /** The fault of a failed answer; anything else fails the test. */
-export function faultOf({ answer }: Answered): Fault {
+export function faultOf({ answer }: Pick<Answered, "answer">): Fault {
   if (answer.kind !== "failed") throw new Error(`not failed: ${JSON.stringify(answer)}`);
   return answer.fault;
 }

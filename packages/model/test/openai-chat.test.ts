@@ -1,5 +1,11 @@
 import { expect, test } from "vitest";
-import { type Spoken, type WireNotation, wireConformance } from "./conformance.ts";
+import {
+  mixedPieces,
+  piecesOf,
+  type Spoken,
+  type WireNotation,
+  wireConformance,
+} from "./conformance.ts";
 import { type Answer, type Asked, askOnce, openEndpoint } from "./endpoint.ts";
 
 const chunk = (fields: object): string => `data: ${JSON.stringify(fields)}\n\n`;
@@ -10,11 +16,14 @@ const DONE = "data: [DONE]\n\n";
 const FINISH = { end: "stop", calls: "tool_calls", length: "length", refusal: "content_filter" };
 
 function usageOf({ usage }: Spoken): object {
+  if (usage === null) return {};
   return {
-    prompt_tokens: usage.inputTokens,
-    completion_tokens: usage.outputTokens,
-    prompt_tokens_details: { cached_tokens: usage.cachedTokens },
-    completion_tokens_details: { reasoning_tokens: usage.reasoningTokens },
+    usage: {
+      prompt_tokens: usage.inputTokens,
+      completion_tokens: usage.outputTokens,
+      prompt_tokens_details: { cached_tokens: usage.cachedTokens },
+      completion_tokens_details: { reasoning_tokens: usage.reasoningTokens },
+    },
   };
 }
 
@@ -25,24 +34,28 @@ const toolCall = (ref: string, name: string, json: string, index?: number) => ({
   function: { name, arguments: json },
 });
 
+const chatError = (code: string, message: string) => ({
+  error: { message, code, type: "some_error" },
+});
+const spokenError = (code: string) => chunk(chatError(code, "sorry"));
+const writtenError = (code: string) => JSON.stringify(chatError(code, "sorry"));
+
 const NOTATION: WireNotation = {
   wire: "openai-chat",
   stream: (spoken) => [
     delta({ role: "assistant", content: "" }),
-    delta({ reasoning_content: spoken.reasoning.slice(0, 5) }),
-    delta({ reasoning_content: spoken.reasoning.slice(5) }),
-    ...[0, 9, 18].map((at) =>
-      delta({ content: spoken.text.slice(at, at === 18 ? undefined : at + 9) }),
+    ...piecesOf(spoken.reasoning, spoken.pieceUnits).map((reasoning_content) =>
+      delta({ reasoning_content }),
     ),
+    ...piecesOf(spoken.text, spoken.pieceUnits).map((content) => delta({ content })),
     ...spoken.calls.map((call, index) =>
-      delta({ tool_calls: [toolCall(call.ref, call.name, call.json.slice(0, 9), index)] }),
+      delta({ tool_calls: [toolCall(call.ref, call.name, "", index)] }),
     ),
-    // Pieces of several calls, mixed.
-    ...spoken.calls.map((call, index) =>
-      delta({ tool_calls: [{ index, function: { arguments: call.json.slice(9) } }] }),
+    ...mixedPieces(spoken).map(([index, json]) =>
+      delta({ tool_calls: [{ index, function: { arguments: json } }] }),
     ),
     delta({}, FINISH[spoken.stop]),
-    chunk({ choices: [], usage: usageOf(spoken) }),
+    ...(spoken.usage === null ? [] : [chunk({ choices: [], ...usageOf(spoken) })]),
     DONE,
   ],
   finishedBy: (events) => events.findIndex((event) => /"finish_reason":"/.test(event)),
@@ -62,10 +75,38 @@ const NOTATION: WireNotation = {
           finish_reason: FINISH[spoken.stop],
         },
       ],
-      usage: usageOf(spoken),
+      ...usageOf(spoken),
     }),
-  error: (code, message) => chunk({ error: { message, code, type: "some_error" } }),
-  codes: { rateLimited: "rate_limit_exceeded", overflow: "context_length_exceeded" },
+  quiet: [
+    chunk({ choices: [] }),
+    chunk({ object: "chat.completion.later", news: [{ text: "?" }] }),
+    delta({ content: "", reasoning_content: null, tool_calls: [] }),
+    delta({ content: null, refusal: "", annotations: [{ title: "?" }] }),
+    delta({ tool_calls: [null, { index: 0, function: { arguments: "" } }] }),
+  ],
+  // A chunk has no number: one that adds to a text or to arguments is added as often as it comes.
+  knownAgain: (event) => !/"(reasoning_content|content|arguments)":"[^"]/.test(event),
+  error: (code, message) => chunk(chatError(code, message)),
+  refusal: (code, message) => JSON.stringify(chatError(code, message)),
+  says: {
+    rate_limited: {
+      answers: [[429, writtenError("rate_limit_exceeded")]],
+      events: [spokenError("rate_limit_exceeded"), chunk({ error: { code: 429 } })],
+    },
+    overloaded: {
+      answers: [[503, writtenError("engine_overloaded")]],
+      events: [spokenError("server_error"), chunk({ error: { code: 503, message: "busy" } })],
+    },
+    context_overflow: {
+      answers: [
+        [400, writtenError("context_length_exceeded")],
+        [400, '{"error":{"code":400,"type":"exceed_context_size_error","message":"too long"}}'],
+        [413, ""],
+      ],
+      events: [spokenError("context_length_exceeded")],
+    },
+  },
+  carries: false,
 };
 
 wireConformance("openai-chat", NOTATION);
@@ -141,7 +182,7 @@ test("a call never gets the ref of an older one", async () => {
   const op = { kind: "read", path: "a", from: 0, to: 0 } as const;
   const messages = [
     { kind: "user", text: "hi", images: [] },
-    { kind: "assistant", text: "", reasoning: "", calls: [{ ref: "call_1", op }] },
+    { kind: "assistant", text: "", reasoning: "", calls: [{ ref: "call_1", op }], opaque: "" },
     { kind: "tool", ref: "call_1", text: "", failed: false },
   ] as const;
   const asked = await askOnce({ wire: "openai-chat", url: endpoint.url, ask: { messages } });
@@ -217,7 +258,7 @@ test("a message of reasoning alone is not sent back, for providers refuse what i
   await using endpoint = await openEndpoint((response) => void response.writeHead(501).end());
   const messages = [
     { kind: "user", text: "hi", images: [] },
-    { kind: "assistant", text: "", reasoning: "hm", calls: [] },
+    { kind: "assistant", text: "", reasoning: "hm", calls: [], opaque: "" },
     { kind: "user", text: "", images: [{ mediaType: "image/png", data: "aGk=" }] },
   ] as const;
   await askOnce({ wire: "openai-chat", url: endpoint.url, ask: { messages, effort: "low" } });

@@ -49,10 +49,28 @@ test("a script is said step by step", async () => {
   });
 });
 
+test("a step for a conversation is left for it, whatever is asked before", async () => {
+  const say = (text: string, when?: string) => ({ reply: { text }, ...(when && { when }) });
+  const script = [say("one"), say("hello yourself", "Hello"), say("never", "else"), say("two")];
+  await play(script, async (scripted) => {
+    const said: unknown[] = [];
+    for (let at = 0; at < 4; at++) said.push((await ask(scripted)).answer);
+    expect(said).toMatchObject([
+      { text: "hello yourself" },
+      { text: "one" },
+      { text: "two" },
+      { kind: "failed" },
+    ]);
+    expect(scripted.errors).toEqual(["the script has 4 steps, and none is left for request 4"]);
+  });
+});
+
 test("a script that has run out errs, and is not asked again", async () => {
   await play([], async (scripted) => {
     const asked = await ask(scripted);
-    expect(faultOf(asked).message).toContain("the script has 0 steps, and this is request 1");
+    expect(faultOf(asked).message).toContain(
+      "the script has 0 steps, and none is left for request 1",
+    );
     expect(scripted.errors).toHaveLength(1);
     expect(scripted.requests).toHaveLength(1);
   });

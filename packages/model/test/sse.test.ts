@@ -41,6 +41,16 @@ test("however the bytes are cut, the events are the same", () => {
   );
 });
 
+test("a carriage return at a stream's orderly end ends its last event, and at a cut does not", () => {
+  const seen: string[] = [];
+  const reader = openEventReader(LIMIT_BYTES, (data) => seen.push(data));
+  reader.push(Buffer.from("data: a\r\r"));
+  expect(seen).toEqual([]);
+  reader.end();
+  expect(seen).toEqual(["a"]);
+  expect(read([Buffer.from("data: a\r\n\r\n")])).toEqual(["a"]);
+});
+
 test.each([
   ["a line without an end", `data: ${"x".repeat(LIMIT_BYTES)}`],
   ["lines without a blank one", "data: x\n".repeat(LIMIT_BYTES)],

@@ -52,6 +52,18 @@ const ops: Record<string, fc.Arbitrary<unknown>> = {
     timeoutMs: fc.integer({ min: 0, max: 86_400_000 }),
     background: fc.boolean(),
   }),
+  fix: fc
+    .record({
+      argv: words.filter(([first]) => first !== undefined),
+      timeoutSeconds: fc.option(fc.integer({ min: 1, max: 59 }), { nil: undefined }),
+      modelCalls: fc.option(fc.integer({ min: 1, max: 6 }), { nil: undefined }),
+    })
+    .map((given) => ({
+      kind: "tool",
+      server: "dev",
+      name: "fix",
+      arguments: JSON.stringify(given),
+    })),
   git: fc.record({ kind: fc.constant("git"), argv: words.filter(([first]) => first !== "git") }),
   question: fc.record({
     kind: fc.constant("question"),
@@ -191,8 +203,8 @@ test("an invalid call is rendered so that a provider takes it", () => {
   expect(renderCall(op)).toEqual({ name: "my_tool_", arguments: '{"unreadable":"{\\"half"}' });
 });
 
-test("every tool but spawn is offered, each with a schema of its arguments", () => {
-  expect(OFFERED_TOOLS).not.toContain("spawn");
+test("every tool is offered, each with a schema of its arguments", () => {
+  expect(OFFERED_TOOLS).toEqual(TOOLS.map((tool) => tool.name));
   for (const spec of toolSpecs(OFFERED_TOOLS)) {
     expect(JSON.parse(spec.parameters)).toMatchObject({ type: "object" });
     expect(spec.description.length).toBeGreaterThan(40);
@@ -203,4 +215,17 @@ test("a model that calls a tool there is not is told of those that it is offered
   const call = parseCall("shell", "{}");
   const reason = call.kind === "invalid" ? call.reason : "";
   expect(reason).toMatch(new RegExp(`; there are ${OFFERED_TOOLS.join(", ")}$`));
+});
+
+test("of spawn a model is told which kinds of agent there are, and when to use each", () => {
+  const kinds = [
+    { name: "reviewer", description: "When a change is done." },
+    { name: "tester", description: "When there are no tests." },
+  ];
+  const [read, spawn] = toolSpecs(["read", "spawn"], kinds);
+  expect(spawn?.description).toMatch(
+    /there are:\n- reviewer: When a change is done\.\n- tester: When there are no tests\.$/,
+  );
+  expect(read).toEqual(toolSpecs(["read"])[0]);
+  expect(toolSpecs(["spawn"])[0]?.description).toMatch(/There is no kind but the usual\.$/);
 });

@@ -1,6 +1,6 @@
 import { fail, fault, never, ok, type Result } from "./fault.ts";
 import { type Flaw, flawed, malformed, within } from "./flaw.ts";
-import { type AnyShape, isDigest, type Layout, type Shape, type Type } from "./layout.ts";
+import { type AnyShape, emptyOf, isDigest, type Layout, type Shape, type Type } from "./layout.ts";
 import { NESTING_LIMIT } from "./limit.ts";
 import {
   elementEnd,
@@ -69,7 +69,10 @@ function getObject(
   if (object + layout.sizeBytes > zap.end) return flawed(flaw, "leaves its message");
   const value: Value = layout.tag === 0 ? {} : { kind: layout.kind };
   for (const slot of layout.slots) {
-    const field = getField(zap, object + slot.at, slot.type, flaw, depth);
+    const field =
+      slot.presence === "absent"
+        ? emptyOf(slot.type)
+        : getField(zap, object + slot.at, slot.type, flaw, depth);
     if (field === undefined) return within(flaw, `.${slot.name}`);
     value[slot.name] = field;
   }

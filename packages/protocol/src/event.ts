@@ -33,6 +33,8 @@ export type ModelEvent = {
   readonly id: ActionId;
   readonly answer: ModelAnswer;
   readonly usage: Usage;
+  /** What the call cost, in millionths of a US dollar; 0 where its price is not known. */
+  readonly costMicroUsd: number;
 };
 
 export type ModelAnswer =
@@ -42,6 +44,8 @@ export type ModelAnswer =
       readonly reasoning: string;
       readonly calls: readonly Call[];
       readonly stop: "end" | "calls" | "length" | "refusal";
+      /** See `AssistantMessage`. */
+      readonly opaque: string;
     }
   /** `partial` is the text that had arrived; it is never an answer. */
   | { readonly kind: "failed"; readonly fault: Fault; readonly partial: string }

@@ -2,7 +2,15 @@ import type { Action } from "./action.ts";
 import type { Event } from "./event.ts";
 import { never, ok, type Result } from "./fault.ts";
 import { type Flaw, flawed, malformed, within } from "./flaw.ts";
-import { type AnyShape, fits, isDigest, type Layout, type Shape, type Type } from "./layout.ts";
+import {
+  type AnyShape,
+  emptyOf,
+  fits,
+  isDigest,
+  type Layout,
+  type Shape,
+  type Type,
+} from "./layout.ts";
 import { NESTING_LIMIT } from "./limit.ts";
 import { ACTION, EVENT } from "./schema.ts";
 import { isWellFormed } from "./utf8.ts";
@@ -58,7 +66,9 @@ function takeObject(
 ): Value | undefined {
   const taken: Value = layout.tag === 0 ? {} : { kind: layout.kind };
   for (const slot of layout.slots) {
-    const field = takeField(own(given, slot.name), slot.type, flaw, depth);
+    const value = own(given, slot.name);
+    const isOlder = value === undefined && slot.presence === "later";
+    const field = isOlder ? emptyOf(slot.type) : takeField(value, slot.type, flaw, depth);
     if (field === undefined) return within(flaw, `.${slot.name}`);
     taken[slot.name] = field;
   }

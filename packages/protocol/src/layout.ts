@@ -51,7 +51,15 @@ export type Layout = {
   readonly texts: readonly Slot[];
 };
 
-export type Slot = { readonly name: string; readonly at: number; readonly type: Type };
+export type Slot = {
+  readonly name: string;
+  readonly at: number;
+  readonly type: Type;
+  readonly presence: Presence;
+};
+
+/** A field that came later is `later`: JSON may lack it. In an object that is older it is `absent`. */
+export type Presence = "always" | "later" | "absent";
 
 export type Type =
   | { readonly kind: "bool" | "u32" | "i32" | "u64" | "text" | "texts" }
@@ -70,9 +78,20 @@ type AnyField = { readonly at: number; readonly type: Type };
 
 export type Fields<T> = { readonly [Name in Exclude<keyof T, "kind">]: Field<T[Name]> };
 
-export type Variant<T> = { readonly tag: number; readonly fields: Fields<T> };
+export type Variant<T> = {
+  readonly tag: number;
+  readonly fields: Fields<T>;
+  /** Tags that earlier releases wrote: the same fields at the same places, but for those that they lack. */
+  readonly before?: readonly Before<Exclude<keyof T, "kind">>[];
+};
 
-type AnyVariant = { readonly tag: number; readonly fields: AnyFields };
+type Before<Name> = { readonly tag: number; readonly lacks: readonly Name[] };
+
+type AnyVariant = {
+  readonly tag: number;
+  readonly fields: AnyFields;
+  readonly before?: readonly Before<string>[];
+};
 
 type AnyFields = Readonly<Record<string, AnyField>>;
 
@@ -88,7 +107,7 @@ type VariantOf<T, Kind> = T extends { readonly kind: infer Kinds }
   : never;
 
 export function struct<T>(name: string, fields: Fields<T>): StructShape<T> {
-  return { kind: "struct", name, layout: layout("", 0, fields as AnyFields) };
+  return { kind: "struct", name, layout: layout("", 0, fields as AnyFields, [], "later") };
 }
 
 export function union<T extends { readonly kind: string }>(
@@ -97,10 +116,15 @@ export function union<T extends { readonly kind: string }>(
 ): UnionShape<T> {
   const byKind = new Map<string, Layout>();
   const byTag: Layout[] = [];
-  for (const [kind, { tag, fields }] of Object.entries(variants as Record<string, AnyVariant>)) {
-    const made = layout(kind, tag, fields);
+  for (const [kind, variant] of Object.entries(variants as Record<string, AnyVariant>)) {
+    const { tag, fields, before = [] } = variant;
+    const later = before.flatMap(({ lacks }) => lacks);
+    const made = layout(kind, tag, fields, later, "later");
     byKind.set(kind, made);
-    byTag[made.tag] = made;
+    byTag[tag] = made;
+    for (const older of before) {
+      byTag[older.tag] = layout(kind, older.tag, fields, older.lacks, "absent");
+    }
   }
   return { kind: "union", name, byKind, byTag };
 }
@@ -183,6 +207,29 @@ export function widthOf(type: Type): number {
   }
 }
 
+/** What a field reads as where there is none. Only a field of such a type may come later. */
+export function emptyOf(type: Type): unknown {
+  switch (type.kind) {
+    case "bool":
+      return false;
+    case "u32":
+    case "i32":
+    case "u64":
+      return 0;
+    case "text":
+      return "";
+    case "texts":
+    case "list":
+      return [];
+    case "code":
+    case "digest":
+    case "object":
+      throw new Error(`no ${type.kind} is empty`);
+    default:
+      return never(type);
+  }
+}
+
 /** Whether a value is a number that a field of this type can hold. */
 export function fits(kind: "u32" | "i32" | "u64", value: unknown): value is number {
   if (!Number.isSafeInteger(value)) return false;
@@ -204,19 +251,29 @@ export function isDigest(words: readonly string[], text: string): boolean {
   return words.includes(text) || parseDigest(text).ok;
 }
 
-function layout(kind: string, tag: number, fields: AnyFields): Layout {
-  const slots = Object.entries(fields).map(([name, { at, type }]) => ({
-    name,
-    at,
-    type,
-  }));
+function layout(
+  kind: string,
+  tag: number,
+  fields: AnyFields,
+  named: readonly string[],
+  presence: Presence,
+): Layout {
+  const slots = Object.entries(fields).map(
+    ([name, { at, type }]): Slot => ({
+      name,
+      at,
+      type,
+      presence: named.includes(name) ? presence : "always",
+    }),
+  );
+  const held = slots.filter((slot) => slot.presence !== "absent");
   const of = (...kinds: readonly Type["kind"][]) =>
-    slots.filter((slot) => kinds.includes(slot.type.kind));
+    held.filter((slot) => kinds.includes(slot.type.kind));
   return {
     kind,
     tag,
     // The tag of a union is its first byte, and a variant without fields has no more than that.
-    sizeBytes: Math.max(1, ...slots.map((slot) => slot.at + widthOf(slot.type))),
+    sizeBytes: Math.max(1, ...held.map((slot) => slot.at + widthOf(slot.type))),
     slots,
     children: of("object", "list", "texts"),
     scalars: of("bool", "u32", "i32", "u64", "code"),

@@ -14,6 +14,11 @@ export type AssistantMessage = {
   readonly text: string;
   readonly reasoning: string;
   readonly calls: readonly Call[];
+  /**
+   * What the provider must be given back with this message, as its wire wrote it: signed or encrypted
+   * reasoning. No one else reads it. Empty where there is nothing.
+   */
+  readonly opaque: string;
 };
 
 export type ToolMessage = {

@@ -8,8 +8,9 @@ export type Op = ModelOp | EffectOp | QuestionOp | EmitOp | SaveOp | DoneOp;
 export type EffectOp = ReadOp | SearchOp | WriteOp | PatchOp | ExecOp | GitOp | BrowseOp | ToolOp;
 
 /**
- * Asks a model. The ask is a delta: `messages` continue the conversation that the host has been told
- * at index `from`. `prelude` and `tools` are given when `from` is 0, and are as before otherwise.
+ * Asks a model. The ask is a delta: `messages` take the place of all that the host has been told from
+ * index `from` on. `prelude` and `tools` are given when `from` is 0, and are as before otherwise.
+ * Purpose `compact`: the answer's text is to stand for the messages that are asked about.
  */
 export type ModelOp = {
   readonly kind: "model";
@@ -102,7 +103,10 @@ export type BrowseOp = {
   readonly body: string;
 };
 
-/** Calls an MCP server's tool; `arguments` is JSON text. */
+/** The server of a `tool` op that Dev performs itself, beside the cell. */
+export const OWN_SERVER = "dev";
+
+/** Calls an MCP server's tool, or one of Dev's own; `arguments` is JSON text. */
 export type ToolOp = {
   readonly kind: "tool";
   readonly server: string;

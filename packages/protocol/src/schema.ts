@@ -38,7 +38,8 @@ import type { ExecEnd, Match, OpResult, Outcome } from "./outcome.ts";
  * Every type of the protocol as it lies in a ZAP message: `xAt(n)` is a field of type x at byte n of
  * its object, a union's tag is its byte 0. What is written here is on disks and on wires: an offset,
  * a tag or a code is never changed or given to another. An object does not know its size, so a field
- * that is added would read the bytes behind an older object: a new field comes with a new tag.
+ * that is added would read the bytes behind an older object: a new field comes with a new tag, and the
+ * tag before it stays readable (see `before`).
  */
 
 export const FAULT: StructShape<Fault> = struct<Fault>("Fault", {
@@ -154,8 +155,14 @@ export const CALL: StructShape<Call> = struct<Call>("Call", {
 export const MESSAGE: UnionShape<Message> = union<Message>("Message", {
   user: { tag: 1, fields: { text: textAt(8), images: listAt(16, IMAGE) } },
   assistant: {
-    tag: 2,
-    fields: { text: textAt(8), reasoning: textAt(16), calls: listAt(24, CALL) },
+    tag: 4,
+    fields: {
+      text: textAt(8),
+      reasoning: textAt(16),
+      calls: listAt(24, CALL),
+      opaque: textAt(32),
+    },
+    before: [{ tag: 2, lacks: ["opaque"] }],
   },
   tool: { tag: 3, fields: { ref: textAt(8), text: textAt(16), failed: boolAt(1) } },
 });
@@ -270,13 +277,15 @@ export const OUTCOME: UnionShape<Outcome> = union<Outcome>("Outcome", {
 
 export const MODEL_ANSWER: UnionShape<ModelAnswer> = union<ModelAnswer>("ModelAnswer", {
   reply: {
-    tag: 1,
+    tag: 4,
     fields: {
       text: textAt(8),
       reasoning: textAt(16),
       calls: listAt(24, CALL),
       stop: codeAt(1, { end: 1, calls: 2, length: 3, refusal: 4 }),
+      opaque: textAt(32),
     },
+    before: [{ tag: 1, lacks: ["opaque"] }],
   },
   failed: { tag: 2, fields: { fault: objectAt(4, FAULT), partial: textAt(8) } },
   cancelled: { tag: 3, fields: { partial: textAt(8) } },
@@ -293,8 +302,14 @@ export const EVENT: UnionShape<Event> = union<Event>("Event", {
     },
   },
   model: {
-    tag: 2,
-    fields: { id: idAt(8), answer: objectAt(4, MODEL_ANSWER), usage: objectAt(16, USAGE) },
+    tag: 12,
+    fields: {
+      id: idAt(8),
+      answer: objectAt(4, MODEL_ANSWER),
+      usage: objectAt(16, USAGE),
+      costMicroUsd: u64At(24),
+    },
+    before: [{ tag: 2, lacks: ["costMicroUsd"] }],
   },
   exec: { tag: 3, fields: { id: idAt(8), outcome: objectAt(4, OUTCOME) } },
   file: { tag: 4, fields: { id: idAt(8), outcome: objectAt(4, OUTCOME) } },

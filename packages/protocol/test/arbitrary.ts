@@ -137,7 +137,7 @@ const calls: fc.Arbitrary<readonly Call[]> = fc.array(
 
 export const message: fc.Arbitrary<Message> = one<Message>({
   user: record({ kind: fc.constant("user"), text, images }),
-  assistant: record({ kind: fc.constant("assistant"), text, reasoning: text, calls }),
+  assistant: record({ kind: fc.constant("assistant"), text, reasoning: text, calls, opaque: text }),
   tool: record({ kind: fc.constant("tool"), ref: text, text, failed: fc.boolean() }),
 });
 
@@ -240,6 +240,7 @@ const answer: fc.Arbitrary<ModelAnswer> = one<ModelAnswer>({
     reasoning: text,
     calls,
     stop: fc.constantFrom("end", "calls", "length", "refusal"),
+    opaque: text,
   }),
   failed: record({ kind: fc.constant("failed"), fault, partial: text }),
   cancelled: record({ kind: fc.constant("cancelled"), partial: text }),
@@ -253,7 +254,7 @@ export const events: Every<Event> = {
     images,
     mode: fc.constantFrom(...MODES),
   }),
-  model: record({ kind: fc.constant("model"), id: actionIds, answer, usage }),
+  model: record({ kind: fc.constant("model"), id: actionIds, answer, usage, costMicroUsd: count }),
   exec: effect("exec"),
   file: effect("file"),
   git: effect("git"),

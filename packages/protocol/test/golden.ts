@@ -37,7 +37,12 @@ export function goldenBytes(golden: Golden): Uint8Array {
     writeFileSync(path, `${hex.match(/.{1,64}/g)?.join("\n")}\n`);
   }
   if (!existsSync(path)) throw new Error(`${path} is missing: UPDATE_GOLDEN=1 writes it`);
-  return Uint8Array.from(Buffer.from(readFileSync(path, "utf8").replaceAll("\n", ""), "hex"));
+  return storedBytes(golden.name);
+}
+
+export function storedBytes(name: string): Uint8Array {
+  const text = readFileSync(goldenPath(name), "utf8");
+  return Uint8Array.from(Buffer.from(text.replaceAll("\n", ""), "hex"));
 }
 
 export function goldenPath(name: string): string {

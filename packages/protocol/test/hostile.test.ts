@@ -371,7 +371,7 @@ function recursive(): Shape<Tree> {
   };
   const byKind = new Map<string, Layout>(Object.entries({ leaf, node }));
   const shape: AnyShape = { kind: "union", name: "Tree", byKind, byTag: [undefined, leaf, node] };
-  slots.push({ name: "next", at: 4, type: { kind: "object", of: shape } });
+  slots.push({ name: "next", at: 4, type: { kind: "object", of: shape }, presence: "always" });
   return shape;
 }
 

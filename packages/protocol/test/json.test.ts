@@ -16,11 +16,14 @@ test("a value of the wrong type is refused at every place, by the path to it", (
   }
 });
 
+// An older release wrote none of these.
+const LATER: readonly unknown[] = ["opaque", "costMicroUsd"];
+
 test("a field that is missing is refused at every place, by the path to it", () => {
   for (const golden of GOLDENS) {
     const read = golden.kind === "event" ? eventFromJson : actionFromJson;
     for (const place of placesOf(golden.value, [])) {
-      if (typeof place.at(-1) === "number") continue;
+      if (typeof place.at(-1) === "number" || LATER.includes(place.at(-1))) continue;
       const broken = structuredClone(golden.value);
       put(broken, place, undefined);
       expect(failure(read(broken))).toEqual({ code: "malformed", subject: pathOf(place) });

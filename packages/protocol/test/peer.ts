@@ -1,5 +1,5 @@
 import { Builder, Message, type StructBuilder, StructView } from "@zap-proto/zap";
-import type { AnyShape, Layout, Slot } from "../src/layout.ts";
+import { type AnyShape, emptyOf, type Layout, type Slot } from "../src/layout.ts";
 
 /*
  * The reference runtime, driven by the schema: what it writes and reads is what ours must write and
@@ -100,7 +100,8 @@ function fields(layout: Layout, at: View): unknown {
   return { ...(layout.kind === "" ? {} : { kind: layout.kind }), ...Object.fromEntries(named) };
 }
 
-function field({ at, type }: Slot, { get }: View): unknown {
+function field({ at, type, presence }: Slot, { get }: View): unknown {
+  if (presence === "absent") return emptyOf(type);
   switch (type.kind) {
     case "bool":
     case "u32":

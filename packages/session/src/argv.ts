@@ -1,9 +1,15 @@
-import type { EffectOp } from "@dev/protocol";
+import { fixCall } from "@dev/model";
+import { type EffectOp, type Op, OWN_SERVER } from "@dev/protocol";
 
 /** An op's command as it is written, `git` first for a git op; null when it runs none. */
 export function argvOf(op: EffectOp): readonly string[] | null {
   if (op.kind === "git") return ["git", ...op.argv];
-  return op.kind === "exec" ? op.argv : null;
+  return op.kind === "exec" ? op.argv : (fixCall(op)?.argv ?? null);
+}
+
+/** Whether an op is one of Dev's own, which is performed beside the cell. */
+export function isOperation(op: Op): boolean {
+  return op.kind === "tool" && op.server === OWN_SERVER;
 }
 
 /** Whether an op runs git itself, as a git op or as a command. */

@@ -48,6 +48,19 @@ export class Lease {
     if (this.#link === link) this.#link = null;
   }
 
+  /**
+   * Brings what changed in the cell back to the workspace on this machine. What a cell that is lost had
+   * is lost with it: the effects that were under way there say so.
+   */
+  async collect(): Promise<Result<undefined>> {
+    const link = this.#link;
+    if (link === null) return ok(undefined);
+    const collected = await link.collect(new AbortController().signal);
+    if (collected.ok || !["link_lost", "gone"].includes(collected.fault.code)) return collected;
+    this.lost(link);
+    return ok(undefined);
+  }
+
   /** Ends the cell's agent; the cell can be had again. */
   async close(): Promise<void> {
     const pending = this.#pending;

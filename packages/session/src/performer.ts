@@ -1,18 +1,27 @@
+// Long because every way in which an action is performed has its place in one order.
 import type { Link } from "@dev/cell";
-import type { Action, ActionId, Event, Fault, Mode, Outcome, Result, TurnId } from "@dev/protocol";
+import type {
+  Action,
+  ActionId,
+  AgentId,
+  BrowseOp,
+  Event,
+  Fault,
+  Mode,
+  Outcome,
+  Result,
+  TurnId,
+} from "@dev/protocol";
 import { type EffectOp, effectFamily, isEffect } from "@dev/protocol";
 import type { Claim, Dispatch } from "@dev/store";
+import { isOperation } from "./argv.ts";
+import { effectsByAgent, isCommand } from "./batch.ts";
 import type { Conversations } from "./conversation.ts";
+import { Gate } from "./gate.ts";
 import type { Lease } from "./lease.ts";
-import {
-  covers,
-  decide,
-  type Likeness,
-  likeness,
-  pathOf,
-  type Verdict,
-  visible,
-} from "./policy.ts";
+import { operate } from "./operation.ts";
+import { Places } from "./places.ts";
+import { pathOf, type Verdict, visible } from "./policy.ts";
 import type { OpenAction, Standing } from "./recovery.ts";
 import type { Services } from "./services.ts";
 
@@ -33,6 +42,8 @@ export type PerformerTerms = {
 
 /** How often an effect follows its cell to a new link before the run is given up. */
 export const RELINK_LIMIT = 3;
+/** Model calls at a time; an agent's call beyond them waits for a place. */
+export const MODEL_CALL_LIMIT = 8;
 
 type InFlight = {
   readonly action: Action;
@@ -48,9 +59,12 @@ type InFlight = {
  */
 export class Performer {
   readonly #terms: PerformerTerms;
+  readonly #gate: Gate;
   readonly #inFlight = new Map<ActionId, InFlight>();
-  /** What a person has permitted for as long as this driver lives. */
-  readonly #permits: Likeness[] = [];
+  readonly #modelCalls = new Places(MODEL_CALL_LIMIT);
+  /** Effects on their way, whichever agent asked for them; and the commands among them. */
+  readonly #effectTasks = new Set<Promise<void>>();
+  readonly #commands = new Set<Promise<void>>();
   /** Links of actions that are answered, but not yet acknowledged. */
   readonly #written = new Map<ActionId, Link>();
   /** What was given up, and is for the next driver unless its turn ends. */
@@ -60,11 +74,17 @@ export class Performer {
 
   constructor(terms: PerformerTerms) {
     this.#terms = terms;
+    this.#gate = new Gate(terms);
   }
 
   /** Whether nothing is on its way. */
   get idle(): boolean {
     return this.#inFlight.size === 0 && this.#taskCount === 0;
+  }
+
+  /** Whether a cell is at work, or is about to be. */
+  get hasEffects(): boolean {
+    return [...this.#inFlight.values()].some(({ action }) => isEffect(action.op));
   }
 
   /** Begins a batch; the answers arrive as events, in any order. */
@@ -73,12 +93,11 @@ export class Performer {
       const controller = new AbortController();
       this.#inFlight.set(action.id, { action, controller, link: null, late: false });
     }
-    const effects = batch.filter(({ action }) => isEffect(action.op));
     for (const { action, standing } of batch) {
       if (action.op.kind === "model") void this.#task(() => this.#ask(action, standing));
       if (action.op.kind === "question") void this.#task(() => this.#question(action, standing));
     }
-    if (effects.length > 0) void this.#task(() => this.#effects(effects));
+    for (const effects of effectsByAgent(batch)) void this.#task(() => this.#effects(effects));
   }
 
   /** Takes an action off the list, since its event has arrived. */
@@ -92,9 +111,11 @@ export class Performer {
   }
 
   /** Says that an action's answer is safe in the store: its cell need not keep it any longer. */
-  acknowledge(id: ActionId): void {
+  acknowledge({ id, op }: Action): void {
+    const { services, claim } = this.#terms;
     this.#written.get(id)?.acknowledge([id]);
     this.#written.delete(id);
+    if (isOperation(op)) services.operations?.forget(claim.session, id);
   }
 
   /** Stops the model calls in flight; false when there are none. */
@@ -106,6 +127,24 @@ export class Performer {
       controller.abort();
     }
     return stopped;
+  }
+
+  /** The agents that wait for something. */
+  agents(): ReadonlySet<AgentId> {
+    const waiting = [...this.#inFlight.values()].filter(({ late }) => !late);
+    return new Set(waiting.map(({ action }) => action.agent));
+  }
+
+  /** Takes the questions off the list, since a message has answered them, and ends the asking. */
+  endQuestions(): readonly OpenAction[] {
+    const questions: OpenAction[] = [];
+    for (const { action, controller, late } of this.#inFlight.values()) {
+      if (action.op.kind !== "question" || late) continue;
+      this.#inFlight.delete(action.id);
+      controller.abort();
+      questions.push({ action, standing: { kind: "begun" } });
+    }
+    return questions;
   }
 
   /** Cancels what is on its way for a turn that has ended. */
@@ -178,26 +217,34 @@ export class Performer {
   }
 
   async #ask(action: Action, standing: Standing): Promise<void> {
-    const { router, onProgress } = this.#terms.services;
+    const { conversations, services } = this.#terms;
+    const { router, onProgress } = services;
     const before = standing.kind === "dispatched" ? standing.attempt : 0;
     if (standing.kind !== "begun") {
       const first = await this.#dispatch([{ id: action.id, attempt: before + 1, spool: "" }]);
       if (!first.ok) return this.#abandon({ action, standing }, first.fault);
     }
+    const ask = conversations.ask(action.agent);
+    if (action.op.kind === "model" && action.op.purpose === "compact") {
+      onProgress({ kind: "compacting", action, extent: conversations.extent(action.agent) });
+    }
+    const leave = await this.#modelCalls.take();
     onProgress({ kind: "started", action });
-    const { answer, usage } = await router.ask(
-      this.#terms.conversations.ask(action.agent),
-      (delta) => onProgress({ kind: "delta", action, delta }),
-      async (attempt, after) => {
-        if (attempt === 1) return;
-        const again = { id: action.id, attempt: before + attempt, spool: "" };
-        const written = await this.#dispatch([again]);
-        if (!written.ok) this.#trouble(written.fault);
-        else if (after !== null) onProgress({ kind: "retried", action, after });
-      },
-      this.#signal(action),
-    );
-    this.#deliver({ kind: "model", id: action.id, answer, usage });
+    const answered = await router
+      .ask(
+        ask,
+        (delta) => onProgress({ kind: "delta", action, delta }),
+        async (attempt, after) => {
+          if (attempt === 1) return;
+          const again = { id: action.id, attempt: before + attempt, spool: "" };
+          const written = await this.#dispatch([again]);
+          if (!written.ok) this.#trouble(written.fault);
+          else if (after !== null) onProgress({ kind: "retried", action, after });
+        },
+        this.#signal(action),
+      )
+      .finally(leave);
+    this.#deliver({ kind: "model", id: action.id, ...answered });
   }
 
   async #question(action: Action, standing: Standing): Promise<void> {
@@ -207,15 +254,18 @@ export class Performer {
       if (!written.ok) return this.#abandon({ action, standing }, written.fault);
     }
     onProgress({ kind: "started", action });
-    const answer = asker === null ? null : await asker.answer(action, this.#signal(action));
+    const signal = this.#signal(action);
+    const answer = asker === null ? null : await asker.answer(action, signal);
+    if (answer === null && !signal.aborted) onProgress({ kind: "unanswered", action });
     const { text, choices } = answer ?? { text: NOBODY, choices: [] };
     this.#deliver({ kind: "reply", id: action.id, text, choices });
   }
 
   /**
-   * Effects of one batch, in its order: one dispatch for all that need no question. What comes after a
-   * question waits for its answer, since it may build on what is asked about; and a path after a command
-   * waits for the command's end, since a link that it leaves behind decides what the path means.
+   * An agent's effects of one batch, in its order: one dispatch for all that need no question. What comes
+   * after a question waits for its answer, since it may build on what is asked about; and a path waits
+   * for the end of every command, of other agents too, since a link that one leaves behind decides what
+   * the path means. (The cell has whatever comes after a command wait for it anyway.)
    */
   async #effects(batch: readonly OpenAction[]): Promise<void> {
     const linked = await this.#terms.lease.link();
@@ -225,112 +275,116 @@ export class Performer {
     }
     const link = linked.value;
     const allowed: Action[] = [];
-    const commands: Promise<void>[] = [];
-    const launch = async (): Promise<void> => {
-      commands.push(...(await this.#launch(allowed.splice(0), link)));
-    };
+    const launch = (): Promise<void> => this.#launch(allowed.splice(0), link);
     for (const { action, standing } of batch) {
+      if (isOperation(action.op as EffectOp)) {
+        await launch();
+        await this.#operation({ action, standing }, link);
+        continue;
+      }
       if (standing.kind === "dispatched") {
-        const task = this.#task(() => this.#perform(action, link, standing.spool, 0));
-        if (isCommand(action)) commands.push(task);
+        // No cell has a record of what is performed outside all cells.
+        if (action.op.kind === "browse") this.#answer(action, { kind: "unknown", known: UNHEARD });
+        else this.#begin(action, link, standing.spool);
         continue;
       }
       if (pathOf(action.op as EffectOp) !== null) {
-        if (allowed.some(isCommand)) await launch();
-        await Promise.all(commands.splice(0));
+        // What is allowed goes before the wait: it is allowed as things are now.
+        if (this.#commands.size > 0 || allowed.some(isCommand)) await launch();
+        while (this.#commands.size > 0) await Promise.all(this.#commands);
       }
       // Its turn was stopped while the cell was made ready: nobody is to be asked about it.
       if (this.#signal(action).aborted) {
         this.#drop({ action, standing });
         continue;
       }
-      const verdict = this.#judge(action, link);
+      const verdict = this.#gate.judge(action, link);
       if (verdict.kind === "ask") await launch();
       if (await this.#isAllowed(action, verdict)) allowed.push(action);
     }
     await launch();
   }
 
-  /** What policy says here and now: with what a person has permitted, and with who can be asked. */
-  #judge(action: Action, link: Link): Verdict {
-    const op = action.op as EffectOp;
-    if (op.kind === "browse" || op.kind === "tool") {
-      return { kind: "deny", rule: "no performer", reason: `nothing here performs ${op.kind}` };
-    }
-    const { services, modeOf } = this.#terms;
-    const real = this.#real(action);
-    const verdict = decide(op, real, modeOf(action.turn), link.boundary, services.rules);
-    if (verdict.kind !== "ask") return verdict;
-    const { rule, reason } = verdict;
-    if (this.#permits.some((permit) => covers(permit, op, real))) return { kind: "allow", rule };
-    if (services.asker !== null) return verdict;
-    return { kind: "deny", rule, reason: `${reason}; ${UNATTENDED}` };
-  }
-
-  /** What an action's path names behind the workspace's links; null when it has none. */
-  #real(action: Action): string | null {
-    const { lease, services } = this.#terms;
-    const path = pathOf(action.op as EffectOp);
-    if (path === null) return null;
-    if (lease.workspace === null) throw new Error("a cell is linked before its workspace is known");
-    return services.resolve(lease.workspace, path);
-  }
-
   /** Whether an action may go; what may not is refused here, and what is to be asked about is asked. */
   async #isAllowed(action: Action, verdict: Verdict): Promise<boolean> {
     if (verdict.kind === "allow") return true;
-    const { rule, reason } = verdict;
-    if (verdict.kind === "deny") {
-      this.#refuse(action, rule, reason);
-      return false;
-    }
     const signal = this.#signal(action);
-    // As it is while it is asked about: a link that changes meanwhile is not what was permitted.
-    const alike = likeness(action.op as EffectOp, this.#real(action));
-    const permit = await this.#terms.services.asker?.permit(action, reason, signal);
-    if (signal.aborted) {
-      this.#drop({ action, standing: MINTED });
-      return false;
-    }
-    if (permit === undefined || permit.kind === "no") {
-      const words = permit?.message ?? "";
-      const said = words === "" ? "a person said no" : `a person said no: ${words}`;
-      this.#refuse(action, rule, said);
-      return false;
-    }
-    if (permit.kind === "session") this.#permits.push(alike);
-    return true;
-  }
-
-  #refuse(action: Action, rule: string, reason: string): void {
-    this.#answer(action, { kind: "refused", rule, reason });
+    const refusal = await this.#gate.refusal(action, verdict, signal);
+    if (refusal === null) return true;
+    if (refusal.kind === "moot") this.#drop({ action, standing: MINTED });
+    else this.#answer(action, refusal);
+    return false;
   }
 
   #answer(action: Action, outcome: Outcome): void {
     this.#deliver({ kind: effectFamily(action.op as EffectOp), id: action.id, outcome });
   }
 
-  /** Dispatches actions and begins them; the tasks of those that are commands. */
-  async #launch(actions: readonly Action[], link: Link): Promise<readonly Promise<void>[]> {
+  /** Dispatches actions and begins them. */
+  async #launch(actions: readonly Action[], link: Link): Promise<void> {
     const going: Action[] = [];
     for (const action of actions) {
       if (this.#signal(action).aborted) this.#drop({ action, standing: MINTED });
       else going.push(action);
     }
-    if (going.length === 0) return [];
-    const commands: Promise<void>[] = [];
+    if (going.length === 0) return;
     const written = await this.#dispatch(
       going.map(({ id }) => ({ id, attempt: 1, spool: link.spool })),
     );
     for (const action of going) {
-      if (!written.ok) {
-        this.#abandon({ action, standing: MINTED }, written.fault);
-        continue;
-      }
-      const task = this.#task(() => this.#perform(action, link, link.spool, 0));
-      if (isCommand(action)) commands.push(task);
+      if (written.ok) this.#begin(action, link, link.spool);
+      else this.#abandon({ action, standing: MINTED }, written.fault);
     }
-    return commands;
+  }
+
+  /** Begins an effect that was dispatched under this spool. */
+  #begin(action: Action, link: Link, spool: string): void {
+    const { op } = action;
+    this.#watch(
+      this.#task(() =>
+        op.kind === "browse" ? this.#browse(action, op) : this.#perform(action, link, spool, 0),
+      ),
+      isCommand(action),
+    );
+  }
+
+  #watch(task: Promise<void>, isCommand: boolean): void {
+    const lists = isCommand ? [this.#effectTasks, this.#commands] : [this.#effectTasks];
+    for (const list of lists) list.add(task);
+    void task.then(() => lists.map((list) => list.delete(task)));
+  }
+
+  /** An operation sees what began before it; what comes after it in its batch sees the operation. */
+  async #operation(given: OpenAction, link: Link): Promise<void> {
+    const { action, standing } = given;
+    if (standing.kind !== "dispatched") {
+      if (this.#signal(action).aborted) return this.#drop(given);
+      if (!(await this.#isAllowed(action, this.#gate.judge(action, link)))) return;
+    }
+    const earlier = [...this.#effectTasks];
+    const { lease, claim, services } = this.#terms;
+    const task = this.#task(async () => {
+      await Promise.all(earlier);
+      const operated = await operate(given, {
+        services,
+        session: claim.session,
+        workspace: lease.workspace,
+        dispatch: () => this.#dispatch([{ id: action.id, attempt: 1, spool: "" }]),
+        signal: this.#signal(action),
+      });
+      if (operated.kind === "answered") this.#answer(action, operated.outcome);
+      else if (operated.kind === "dropped") this.#drop(given);
+      else this.#abandon(given, operated.fault);
+    });
+    this.#watch(task, true);
+    await task;
+  }
+
+  async #browse(action: Action, op: BrowseOp): Promise<void> {
+    const { browse, onProgress } = this.#terms.services;
+    if (browse === null) throw new Error("a request that nothing performs was allowed");
+    onProgress({ kind: "started", action });
+    this.#answer(action, await browse(op, action.id, this.#signal(action)));
   }
 
   /** Performs an effect that was dispatched under this spool: another one cannot be asked about it. */
@@ -360,10 +414,6 @@ export class Performer {
   }
 }
 
-function isCommand({ op }: Action): boolean {
-  return op.kind === "exec" || op.kind === "git";
-}
-
+const UNHEARD = "The request was made, or may have been, and the driver ended before its answer.";
 const MINTED: Standing = { kind: "minted" };
 const NOBODY = "(nobody is there to answer: go on without, or stop and say what is needed)";
-const UNATTENDED = "nobody is there to be asked";

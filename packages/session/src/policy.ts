@@ -2,7 +2,7 @@ import type { Boundary } from "@dev/cell";
 import type { EffectEvent, EffectOp, Mode, Variable } from "@dev/protocol";
 import { never } from "@dev/protocol";
 import picomatch from "picomatch";
-import { argvOf, runsGit, spellings } from "./argv.ts";
+import { argvOf, isOperation, runsGit, spellings } from "./argv.ts";
 
 /** What policy says of an action, with the rule that said it. */
 export type Verdict =
@@ -15,7 +15,8 @@ export type Rule = {
   readonly decision: "allow" | "ask" | "deny";
   /**
    * Kinds of op: `read`, `search`, `write`, `patch`, `exec`, `git`, `browse`, `tool`. To a rule that
-   * asks or denies, git is a command like others, whichever of the two ops runs it.
+   * asks or denies, git is a command like others, whichever of the two ops runs it; and `fix`, a
+   * `tool`, is what it does: a command, and a change of files.
    */
   readonly ops?: readonly EffectOp["kind"][];
   /** Globs on the path of a file op, below the workspace. */
@@ -70,30 +71,40 @@ function byMode(op: EffectOp, real: string | null, mode: Mode, boundary: Boundar
       if (guarded(op.path)) return ask("guarded path", STEERS);
       if (guarded(real ?? "")) return ask("guarded path", `${STEERS}, as ${real}`);
       return mode === "edits" ? { kind: "allow", rule } : ask(rule, "it changes a file");
+    case "tool":
+      if (!isOperation(op)) return ask(rule, OUT);
+      if (mode === "ask" && boundary !== "cell") return ask(rule, FIXES);
+      return byBoundary(rule, boundary);
     case "exec":
     case "git":
-      if (boundary === "cell") return { kind: "allow", rule };
-      if (mode === "ask") return ask(rule, "it runs a command in your own directory");
-      return boundary === "process"
-        ? { kind: "allow", rule }
-        : ask(rule, "nothing confines the command here (see `dev doctor`)");
+      if (mode === "ask" && boundary !== "cell") return ask(rule, RUNS);
+      return byBoundary(rule, boundary);
     case "browse":
-    case "tool":
-      return ask(rule, "it reaches out of the cell");
+      return ask(rule, OUT);
     default:
       return never(op);
   }
 }
 
+const RUNS = "it runs a command in your own directory";
+const FIXES = "it runs a command on copies of your own directory, and writes what it finds into it";
+const OUT = "it reaches out of the cell";
+
+/** A command may run where something confines it. */
+function byBoundary(rule: string, boundary: Boundary): Verdict {
+  return boundary === "none"
+    ? ask(rule, "nothing confines the command here (see `dev doctor`)")
+    : { kind: "allow", rule };
+}
+
 const STEERS = "it steers what runs outside the cell";
 
-/** What git and Dev themselves obey, outside any cell. */
+/** What git and Dev themselves obey, outside any cell: as it is written, and with its dots resolved. */
 function guarded(path: string): boolean {
-  return path.split(/[\\/]/).some((part) => {
-    const lower = part.toLowerCase();
-    return lower === ".git" || lower === ".dev";
-  });
+  return [path.replaceAll("\\", "/"), normal(path)].some((each) => STEERING.test(each));
 }
+
+const STEERING = /(?:^|\/)(?:\.git|\.dev|\.agents\/+agents)(?:\/|$)/i;
 
 /**
  * Whether a rule speaks of an op. One that asks or denies does if it matches any way to say the same:
@@ -107,9 +118,12 @@ export function matches(
   const allows = rule.decision === "allow";
   const { ops, paths, argv } = rule;
   if (ops !== undefined) {
-    const kinds: readonly EffectOp["kind"][] = !allows && runsGit(op) ? ["exec", "git"] : [op.kind];
+    const kinds = allows ? [op.kind] : kindsOf(op);
     if (!kinds.some((kind) => ops.includes(kind))) return false;
   }
+  // Leave to run a command is no leave to write what makes it pass.
+  if (allows && argv !== undefined && isOperation(op) && ops?.includes("tool") !== true)
+    return false;
   if (paths !== undefined) {
     const path = pathOf(op);
     if (path === null) return false;
@@ -126,6 +140,28 @@ export function matches(
     return given.some((words) => beginsWith(words, argv));
   }
   return true;
+}
+
+function kindsOf(op: EffectOp): readonly EffectOp["kind"][] {
+  const runs: readonly EffectOp["kind"][] = runsGit(op) ? ["exec", "git"] : [op.kind];
+  return isOperation(op) ? [...runs, "tool", "exec", "write", "patch"] : runs;
+}
+
+/** Why a rule keeps an operation from writing a file; null if none does. */
+export function withheld(rules: readonly LayeredRule[], path: string, real: string): string | null {
+  if (guarded(path) || guarded(real)) return STEERS;
+  const change: EffectOp = { kind: "write", path, text: "", expect: "any" };
+  const patch: EffectOp = {
+    kind: "patch",
+    path,
+    change: { kind: "edits", edits: [] },
+    expect: "any",
+  };
+  const denial = rules.find(
+    (rule) =>
+      rule.decision === "deny" && (matches(rule, change, real) || matches(rule, patch, real)),
+  );
+  return denial === undefined ? null : (denial.reason ?? name(denial));
 }
 
 function beginsWith(words: readonly string[], rule: readonly string[]): boolean {
@@ -198,7 +234,8 @@ export function likeness(op: EffectOp, real: string | null = null): Likeness {
     const path = [real ?? "", op.path].find(guarded);
     return path === undefined ? { kind: "files" } : { kind: "file", path: normal(path) };
   }
-  const argv = argvOf(op);
+  // One of Dev's own does more than its command: leave for the one is none for the other.
+  const argv = isOperation(op) ? null : argvOf(op);
   if (argv === null) return { kind: "other", op };
   // Behind a flag, such as of `sh -c`, stands what is really done: all of that is meant, and no more.
   const whole = argv.length < 2 || argv[1]?.startsWith("-") === true;

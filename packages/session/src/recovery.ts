@@ -6,12 +6,15 @@ import type {
   JournalEntry,
   LedgerEntry,
   LedgerLine,
+  NewSession,
   Save,
   Session as SessionRow,
   Store,
 } from "@dev/store";
+import { answeredId, answerIn, type Stepped } from "./answer.ts";
 import { Conversations } from "./conversation.ts";
 import type { TurnEnd } from "./progress.ts";
+import { Roster } from "./roster.ts";
 import { Tallies } from "./tally.ts";
 
 /** A session as it stood when its last driver stopped. */
@@ -25,7 +28,10 @@ export type Recovered = {
   readonly open: readonly OpenAction[];
   /** What had no end yet and is waited for no more: its turn has ended. */
   readonly stale: readonly OpenAction[];
+  /** The questions that the last event answered, being a person's message, and its text. */
+  readonly overtaken: { readonly questions: readonly OpenAction[]; readonly text: string } | null;
   readonly tallies: Tallies;
+  readonly roster: Roster;
   /** How the last turn ended that did: whoever was to be told may have died first. */
   readonly last: TurnEnd | null;
 };
@@ -64,20 +70,32 @@ export async function recover(
     opened.value.close();
     return replayed;
   }
-  const conversations = new Conversations();
-  for (const { action } of ledger.value) {
-    if (action.op.kind === "model") conversations.take(action);
-  }
-  const tallies = tallied(journal.value, ledger.value);
+  const { open, stale } = unfinished(ledger.value);
+  // Whoever accepts a message settles what it answers before anything else: only the last may be left.
+  const text = replayed.value === null ? null : answerIn(replayed.value);
+  const questions = text === null ? [] : open.filter(({ action }) => action.op.kind === "question");
+  const answered = answers(journal.value, ledger.value);
+  const tallies = new Tallies();
+  for (const [action, event] of answered) tallies.take(action, event);
+  for (const { action } of ledger.value) tallies.mint(action);
   return ok({
     core: opened.value,
     sequence: row.sequence,
     modes: modes(journal.value),
-    conversations,
+    conversations: conversations(ledger.value),
+    open: open.filter((given) => !questions.includes(given)),
+    stale,
+    overtaken: text === null ? null : { questions, text },
     tallies,
+    roster: roster(answered, ledger.value, open),
     last: lastEnd(row, ledger.value, tallies),
-    ...unfinished(ledger.value),
   });
+}
+
+/** The row of a session that was just made. */
+export function newRow(made: NewSession, holder: string): SessionRow {
+  const { createdMs: updatedMs } = made;
+  return { ...made, updatedMs, sequence: 0, title: "", state: "new", cell: null, holder };
 }
 
 /** A session that has had no event yet, with its core. Fault: `corrupt`. */
@@ -89,10 +107,12 @@ export function untouched(core: Core, row: SessionRow): Result<Recovered> {
     sequence: 0,
     modes: new Map(),
     conversations: new Conversations(),
-    tallies: new Tallies(),
-    last: null,
     open: [],
     stale: [],
+    overtaken: null,
+    tallies: new Tallies(),
+    roster: new Roster(),
+    last: null,
   });
 }
 
@@ -102,14 +122,42 @@ function modes(journal: readonly JournalEntry[]): ReadonlyMap<TurnId, Mode> {
   return found;
 }
 
-function tallied(journal: readonly JournalEntry[], ledger: readonly LedgerEntry[]): Tallies {
-  const turns = new Map(ledger.map((entry) => [entry.action.id, entry.action.turn]));
-  const tallies = new Tallies();
-  for (const { event } of journal) {
-    const turn = "id" in event && event.kind !== "turn" ? turns.get(event.id) : undefined;
-    if (turn !== undefined) tallies.take(turn, event);
+function conversations(ledger: readonly LedgerEntry[]): Conversations {
+  const told = new Conversations();
+  for (const { action } of ledger) {
+    if (action.op.kind === "model") told.take(action);
+    else if (action.op.kind === "done") told.retire(action.op.turn);
   }
-  return tallies;
+  return told;
+}
+
+/** Each action that an event answered, with that event, in the order of the journal. */
+function answers(
+  journal: readonly JournalEntry[],
+  ledger: readonly LedgerEntry[],
+): readonly (readonly [Action, Event])[] {
+  const actions = new Map(ledger.map(({ action }) => [action.id, action]));
+  return journal.flatMap(({ event }) => {
+    const id = answeredId(event);
+    const action = id === null ? undefined : actions.get(id);
+    return action === undefined ? [] : [[action, event] as const];
+  });
+}
+
+/** The sub-agents that are still at work, or wait for one that is. */
+function roster(
+  answered: ReturnType<typeof answers>,
+  ledger: readonly LedgerEntry[],
+  open: readonly OpenAction[],
+): Roster {
+  const found = new Roster();
+  for (const [action, event] of answered) found.hear(action, event);
+  for (const { action } of ledger) {
+    found.ask(action);
+    if (action.op.kind === "done") found.retire(action.op.turn);
+  }
+  found.rest(new Set(open.map(({ action }) => action.agent)));
+  return found;
 }
 
 function lastEnd(
@@ -132,13 +180,14 @@ function openCoreSession(core: Core, row: SessionRow, save: Save | null): Result
   }
 }
 
-/** Steps a restored core through the events that its snapshot has not seen. */
+/** Steps a restored core through the events that its snapshot has not seen; answers the last step. */
 function replay(
   core: CoreSession,
   events: readonly Event[],
   ledger: readonly LedgerEntry[],
-): Result<void> {
+): Result<Stepped | null> {
   const known = new Map(ledger.map((entry) => [entry.action.id, entry.action]));
+  let last: Stepped | null = null;
   for (const event of events) {
     const stepped = core.step(event);
     if (!stepped.ok) return stepped;
@@ -155,8 +204,9 @@ function replay(
         );
       }
     }
+    last = { event, minted: stepped.value };
   }
-  return ok(undefined);
+  return ok(last);
 }
 
 function same(a: Action, b: Action): boolean {

@@ -10,6 +10,7 @@ import {
   matches,
   pathOf,
   visible,
+  withheld,
 } from "../src/policy.ts";
 
 const read: EffectOp = { kind: "read", path: "a.ts", from: 0, to: 0 };
@@ -22,6 +23,12 @@ const exec = (...argv: string[]): EffectOp => ({
   stdin: "",
   timeoutMs: 0,
   background: false,
+});
+const fix = (...argv: string[]): EffectOp => ({
+  kind: "tool",
+  server: "dev",
+  name: "fix",
+  arguments: JSON.stringify({ argv }),
 });
 const git = (...argv: string[]): EffectOp => ({ kind: "git", argv });
 
@@ -73,10 +80,14 @@ test("what git and Dev obey outside the cell is asked about, however it is spell
     "a/../.git/hooks/x",
     ".GIT/config",
     "sub\\.dev\\config.toml",
+    ".agents/agents/reviewer.md",
+    "sub/.agents/x/.././/Agents/reviewer.md",
   ]) {
     expect([path, verdict(write(path), "edits", "process")]).toEqual([path, "ask"]);
   }
-  expect(verdict(write(".github/x"), "edits", "process")).toBe("allow");
+  for (const path of [".github/x", ".agents/notes.md", "agents/agents/x.md", "x.dev/y"]) {
+    expect([path, verdict(write(path), "edits", "process")]).toEqual([path, "allow"]);
+  }
 });
 
 test("deny beats ask beats allow, whichever layer wrote it and in whichever order", () => {
@@ -252,4 +263,53 @@ test("a glob that can match no path is told from one that can", () => {
   for (const glob of ["**", "src/**", "./src/*", "*.{a,b}", "a\\[b", "!(a)", "!src/**", "[ab]*"]) {
     expect([glob, globFlaw(glob)]).toEqual([glob, null]);
   }
+});
+
+test("fix is decided on as a command that also changes files", () => {
+  const op = fix("npm", "test");
+  const table: readonly [Mode, Boundary, string][] = [
+    ["plan", "cell", "deny"],
+    ["ask", "process", "ask"],
+    ["ask", "cell", "allow"],
+    ["edits", "none", "ask"],
+    ["edits", "process", "allow"],
+    ["full", "none", "allow"],
+  ];
+  for (const [mode, boundary, expected] of table) {
+    expect(verdict(op, mode, boundary), `${mode} ${boundary}`).toBe(expected);
+  }
+  const denials: readonly Partial<LayeredRule>[] = [
+    { ops: ["exec"] },
+    { ops: ["write"] },
+    { ops: ["patch"] },
+    { ops: ["tool"] },
+    { argv: ["npm"] },
+    {},
+  ];
+  for (const given of denials) expect(ruled(op, null, rule(given))).toBe("deny");
+  expect(ruled(op, null, rule({ argv: ["rm"] }), rule({ ops: ["browse"] }))).toBe("allow");
+  expect(ruled(fix("git", "push"), null, rule({ ops: ["git"], argv: ["git", "push"] }))).toBe(
+    "deny",
+  );
+});
+
+test("leave to run a command is no leave to fix it, for good or for a session", () => {
+  const asked = (given: Partial<LayeredRule>) =>
+    verdict(fix("npm", "test"), "ask", "none", rule({ decision: "allow", ...given }));
+  expect(asked({ argv: ["npm", "test"] })).toBe("ask");
+  expect(asked({ ops: ["exec"] })).toBe("ask");
+  expect(asked({ ops: ["tool"], argv: ["npm", "test"] })).toBe("allow");
+  expect(asked({})).toBe("allow");
+  const permit = likeness(exec("npm", "test"));
+  expect(covers(permit, exec("npm", "test", "--all"))).toBe(true);
+  expect(covers(permit, fix("npm", "test"))).toBe(false);
+  expect(covers(likeness(fix("npm", "test")), fix("npm", "test"))).toBe(true);
+});
+
+test("a file that a rule keeps from being written, or that steers, is withheld from fix", () => {
+  const rules = [rule({ paths: ["secret/**"], reason: "it is secret" }), rule({ ops: ["read"] })];
+  expect(withheld(rules, "src/a.js", "src/a.js")).toBeNull();
+  expect(withheld(rules, "secret/a.js", "secret/a.js")).toBe("it is secret");
+  expect(withheld(rules, "link/a.js", "secret/a.js")).toBe("it is secret");
+  expect(withheld([], ".git/hooks/x", ".git/hooks/x")).toContain("steers");
 });

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -57,4 +58,10 @@ test("instructions over the limit are refused with the file's name", () => {
       "too_large",
       join(inner(), "AGENTS.md"),
     ]);
+});
+
+test("what is no regular file says nothing, and nothing waits for it", () => {
+  execFileSync("mkfifo", [join(inner(), "AGENTS.md")]);
+  mkdirSync(join(repository(), "packages", "AGENTS.md"));
+  expect(text(inner())).toContain("the repository says");
 });

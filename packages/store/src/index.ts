@@ -1,2 +1,3 @@
+export { CHECKPOINT_LIMIT } from "./checkpoint.ts";
 export * from "./sqlite.ts";
 export * from "./store.ts";

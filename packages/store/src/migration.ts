@@ -6,7 +6,7 @@ import type Database from "libsql";
  */
 type Migration = (database: Database.Database) => void;
 
-const MIGRATIONS: readonly Migration[] = [begin];
+const MIGRATIONS: readonly Migration[] = [begin, keepCheckpoints, addRequests];
 
 /** The version that this code reads and writes. */
 export const SCHEMA_VERSION: number = MIGRATIONS.length;
@@ -93,5 +93,46 @@ function begin(database: Database.Database): void {
       begin select raise(abort, 'actions are append-only'); end;
     create trigger ledger_stays before update on ledger
       begin select raise(abort, 'the ledger is append-only'); end;
+  `);
+}
+
+/** The snapshots of a session's workspace that it can go back to. */
+function keepCheckpoints(database: Database.Database): void {
+  database.exec(`
+    create table checkpoints (
+      session text not null references sessions (id),
+      number integer not null check (number > 0),
+      sequence integer not null,
+      at_ms integer not null,
+      workspace text not null check (workspace <> ''),
+      cause text not null check (cause in ('begin', 'effects', 'save', 'rewind', 'import')),
+      primary key (session, number)
+    ) strict;
+  `);
+}
+
+function addRequests(database: Database.Database): void {
+  database.exec(`
+    create table requests (
+      session text not null references sessions (id),
+      line integer not null,
+      action integer,
+      at_ms integer not null,
+      duration_ms integer not null,
+      host text not null,
+      port integer not null,
+      method text not null,
+      path text not null,
+      status integer not null,
+      up_bytes integer not null,
+      down_bytes integer not null,
+      verdict text not null check (verdict in ('allowed', 'refused', 'failed')),
+      rule text not null,
+      reason text not null,
+      primary key (session, line)
+    ) strict;
+
+    create trigger requests_stay before update on requests
+      begin select raise(abort, 'requests are append-only'); end;
   `);
 }

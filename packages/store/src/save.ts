@@ -1,5 +1,6 @@
 import { ok, type Result, type SessionId } from "@dev/protocol";
 import { view } from "./body.ts";
+import { writeCheckpoint } from "./checkpoint.ts";
 import { held, sessionRow, unknownSession } from "./record.ts";
 import type { Db, Tx } from "./schema.ts";
 import type { Claim, Save } from "./store.ts";
@@ -20,7 +21,8 @@ export async function writeSave(tx: Tx, claim: Claim, save: Save): Promise<Resul
     .values({ session: claim.session, ...values })
     .onConflict((conflict) => conflict.column("session").doUpdateSet(values))
     .execute();
-  return ok(undefined);
+  if (workspace === "") return ok(undefined);
+  return writeCheckpoint(tx, claim, { workspace, sequence, atMs: save.atMs, cause: "save" });
 }
 
 /** The newest save, or null. Fault: `unknown_id`. */

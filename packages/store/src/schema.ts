@@ -1,5 +1,5 @@
 import type { ColumnType, Kysely, Transaction } from "kysely";
-import type { LedgerState, SessionState } from "./store.ts";
+import type { CheckpointCause, LedgerState, NetworkRequest, SessionState } from "./store.ts";
 
 /** The tables, as queries see them; `migration.ts` makes them. */
 export type Schema = {
@@ -8,6 +8,8 @@ export type Schema = {
   readonly actions: ActionTable;
   readonly ledger: LedgerTable;
   readonly saves: SaveTable;
+  readonly requests: RequestTable;
+  readonly checkpoints: CheckpointTable;
 };
 
 export type Db = Kysely<Schema>;
@@ -74,4 +76,35 @@ export type SaveTable = {
   readonly at_ms: number;
   readonly workspace: string;
   readonly snapshot: Bytes;
+};
+
+/** One request to the network. Lines are only ever added. */
+export type RequestTable = {
+  readonly session: string;
+  /** Counts a session's requests from 0. */
+  readonly line: number;
+  /** What a command says of itself: it may name one that never was. */
+  readonly action: number | null;
+  readonly at_ms: number;
+  readonly duration_ms: number;
+  readonly host: string;
+  readonly port: number;
+  readonly method: string;
+  readonly path: string;
+  readonly status: number;
+  readonly up_bytes: number;
+  readonly down_bytes: number;
+  readonly verdict: NetworkRequest["verdict"];
+  readonly rule: string;
+  readonly reason: string;
+};
+
+export type CheckpointTable = {
+  readonly session: string;
+  /** Counts a session's checkpoints from 1. */
+  readonly number: number;
+  readonly sequence: number;
+  readonly at_ms: number;
+  readonly workspace: string;
+  readonly cause: CheckpointCause;
 };

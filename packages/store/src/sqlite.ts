@@ -11,6 +11,7 @@ import {
 } from "@dev/protocol";
 import { Kysely } from "kysely";
 import type Database from "libsql";
+import { forkSession, namedWorkspaces, readCheckpoints, writeCheckpoint } from "./checkpoint.ts";
 import { libsqlDialect } from "./dialect.ts";
 import { makeFile } from "./file.ts";
 import { appendEntry, readJournal } from "./journal.ts";
@@ -24,15 +25,19 @@ import {
   readSession,
   releaseSession,
 } from "./record.ts";
+import { noteRequests, readRequests } from "./request.ts";
 import { readSave, writeSave } from "./save.ts";
 import type { Db, Schema, Tx } from "./schema.ts";
 import type {
   CellRecord,
+  Checkpoint,
   Claim,
   Dispatch,
   Entry,
   JournalEntry,
   LedgerEntry,
+  NetworkRequest,
+  NewCheckpoint,
   NewSession,
   Save,
   Session,
@@ -125,6 +130,22 @@ class SqliteStore implements Store {
     return this.#write((tx) => writeSave(tx, claim, save));
   }
 
+  checkpoint(claim: Claim, checkpoint: NewCheckpoint): Promise<Result<void>> {
+    return this.#write((tx) => writeCheckpoint(tx, claim, checkpoint));
+  }
+
+  checkpoints(id: SessionId): Promise<Result<readonly Checkpoint[]>> {
+    return this.#read((tx) => readCheckpoints(tx, id));
+  }
+
+  fork(from: SessionId, checkpoint: number, made: NewSession): Promise<Result<void>> {
+    return this.#write((tx) => forkSession(tx, from, checkpoint, made));
+  }
+
+  workspaces(): Promise<Result<readonly string[]>> {
+    return this.#read(async (tx) => ok(await namedWorkspaces(tx)));
+  }
+
   attach(claim: Claim, cell: CellRecord): Promise<Result<void>> {
     return this.#write((tx) => attachCell(tx, claim, cell));
   }
@@ -139,6 +160,14 @@ class SqliteStore implements Store {
 
   ledger(id: SessionId, from?: ActionId): Promise<Result<readonly LedgerEntry[]>> {
     return this.#read((tx) => readLedger(tx, id, from ?? 0));
+  }
+
+  note(id: SessionId, requests: readonly NetworkRequest[]): Promise<Result<void>> {
+    return this.#write((tx) => noteRequests(tx, id, requests));
+  }
+
+  requests(id: SessionId): Promise<Result<readonly NetworkRequest[]>> {
+    return this.#read((tx) => readRequests(tx, id));
   }
 
   close(): void {

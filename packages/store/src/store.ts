@@ -30,8 +30,22 @@ export interface Store {
   dispatch(claim: Claim, dispatches: readonly Dispatch[]): Promise<Result<void>>;
   /** Writes lines that change no state of the core: a late outcome, an action with no answer. */
   settle(claim: Claim, settled: readonly Settled[]): Promise<Result<void>>;
-  /** The three facts, together. Earlier saves of the session may be dropped. */
+  /** The three facts, together, and the workspace's snapshot as a checkpoint. Earlier saves of the session may be dropped. */
   save(claim: Claim, save: Save): Promise<Result<void>>;
+  /**
+   * Names a snapshot of the session's workspace, unless it is the one that was named last. `save` does so
+   * too, and moves that one's sequence on. Of more than a few hundred the oldest go, but for the first.
+   */
+  checkpoint(claim: Claim, checkpoint: NewCheckpoint): Promise<Result<void>>;
+  /** What the session can go back to, the oldest first. Fault: `unknown_id`. */
+  checkpoints(id: SessionId): Promise<Result<readonly Checkpoint[]>>;
+  /**
+   * Makes a session that has all that another had at a checkpoint, and goes on from there. Faults:
+   * `unknown_id`, `exists`, `not_found`.
+   */
+  fork(from: SessionId, checkpoint: number, made: NewSession): Promise<Result<void>>;
+  /** Every workspace's snapshot that some session names. */
+  workspaces(): Promise<Result<readonly string[]>>;
   /** Remembers which cell the session is on. */
   attach(claim: Claim, cell: CellRecord): Promise<Result<void>>;
   /** The newest save, or null. */
@@ -40,6 +54,13 @@ export interface Store {
   journal(id: SessionId, after: number): Promise<Result<readonly JournalEntry[]>>;
   /** Every action of the session with its life so far, in id order, from id `from`. */
   ledger(id: SessionId, from?: ActionId): Promise<Result<readonly LedgerEntry[]>>;
+  /**
+   * Writes down what a session has asked of the network. It takes no claim: a request ends when it ends,
+   * whoever drives the session by then, and changes nothing. Fault: `unknown_id`.
+   */
+  note(id: SessionId, requests: readonly NetworkRequest[]): Promise<Result<void>>;
+  /** Every request of the session, in the order in which they ended. Fault: `unknown_id`. */
+  requests(id: SessionId): Promise<Result<readonly NetworkRequest[]>>;
   close(): void;
 }
 
@@ -120,6 +141,23 @@ export type Save = {
   readonly atMs: number;
 };
 
+export type NewCheckpoint = {
+  /** The workspace's snapshot id; not empty. */
+  readonly workspace: string;
+  /** The journal's sequence that it was taken after. */
+  readonly sequence: number;
+  readonly atMs: number;
+  readonly cause: CheckpointCause;
+};
+
+export type Checkpoint = NewCheckpoint & {
+  /** Counts a session's from 1. */
+  readonly number: number;
+};
+
+/** `begin`: as it was taken; `rewind`: before it was set back; `import`: as it came. */
+export type CheckpointCause = "begin" | "effects" | "save" | "rewind" | "import";
+
 /** One action's life: minted → refused, or dispatched → completed or unknown. */
 export type LedgerEntry = {
   readonly action: Action;
@@ -135,6 +173,28 @@ export type LedgerLine = {
   readonly outcome: Outcome | null;
   readonly usage: Usage | null;
   readonly detail: string;
+};
+
+/** One request to the network that a session's cell made, or an action outside it, and its end. */
+export type NetworkRequest = {
+  /** As the command says that made it; null where it says nothing. */
+  readonly action: ActionId | null;
+  readonly atMs: number;
+  readonly durationMs: number;
+  /** Empty where it was not understood. */
+  readonly host: string;
+  readonly port: number;
+  readonly method: string;
+  /** Without its query; empty where it was not seen. */
+  readonly path: string;
+  /** The origin's answer; 0 where there was none, or it was not seen. */
+  readonly status: number;
+  readonly upBytes: number;
+  readonly downBytes: number;
+  readonly verdict: "allowed" | "refused" | "failed";
+  /** The rule that allowed it; empty where none did. */
+  readonly rule: string;
+  readonly reason: string;
 };
 
 export type LedgerState = "minted" | "refused" | "dispatched" | "completed" | "unknown";

@@ -1,5 +1,5 @@
 import { actionId, EVENT_LIMIT_BYTES } from "@dev/protocol";
-import type { Claim, LedgerLine, Store } from "@dev/store";
+import { CHECKPOINT_LIMIT, type Claim, type LedgerLine, type Store } from "@dev/store";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import {
   action,
@@ -19,6 +19,7 @@ import {
   REFUSED,
   ran,
   replied,
+  request,
   SAVE,
   settled,
   turn,
@@ -55,6 +56,9 @@ export function storeContract(name: string, bench: () => Promise<Bench>): void {
     livesAreInOrder(() => store);
     livesTakeNoOtherStep(() => store);
     savesAreKept(() => store);
+    requestsAreKept(() => store);
+    checkpointsAreKept(() => store);
+    forksGoTheirOwnWay(() => store);
   });
 }
 
@@ -375,5 +379,116 @@ function savesAreKept(at: () => Store): void {
     must(await at().append(claim, entry(0, turn(1))));
     must(await at().save(claim, save));
     expect(await cameTo(at().save(claim, { ...save, sequence: 0 }))).toBe("throws");
+  });
+}
+
+function requestsAreKept(store: () => Store): void {
+  test("requests to the network are kept in order, beside whatever driver there is", async () => {
+    await driven(store());
+    must(await store().note(named(1), [request({}), request({ verdict: "refused", rule: "" })]));
+    must(await store().note(named(1), [request({ action: null, path: "/b\0c" })]));
+    const all = must(await store().requests(named(1)));
+    expect(all).toEqual([
+      request({}),
+      request({ verdict: "refused", rule: "" }),
+      request({ action: null, path: "/b\u{fffd}c" }),
+    ]);
+    expect(await store().note(named(2), [request({})])).toMatchObject({ ok: false });
+    expect(await store().requests(named(2))).toMatchObject({ fault: { code: "unknown_id" } });
+  });
+}
+
+const CHECKPOINT = { workspace: "w1", sequence: 0, atMs: 1, cause: "begin" } as const;
+
+function checkpointsAreKept(at: () => Store): void {
+  test("checkpoints are numbered, and the same one is not kept twice in a row", async () => {
+    const claim = await driven(at());
+    expect(must(await at().checkpoints(named(1)))).toEqual([]);
+    must(await at().checkpoint(claim, CHECKPOINT));
+    must(await at().checkpoint(claim, { ...CHECKPOINT, atMs: 2, cause: "effects" }));
+    must(await at().append(claim, entry(0, turn(1))));
+    const snapshot = new Uint8Array(1);
+    must(await at().save(claim, { snapshot, workspace: "w2", sequence: 1, atMs: 3 }));
+    must(await at().save(claim, { snapshot, workspace: "", sequence: 1, atMs: 4 }));
+    must(await at().append(claim, entry(1, turn(2))));
+    must(await at().save(claim, { snapshot, workspace: "w2", sequence: 2, atMs: 4 }));
+    must(await at().checkpoint(claim, { ...CHECKPOINT, sequence: 1, atMs: 5, cause: "rewind" }));
+    expect(must(await at().checkpoints(named(1)))).toEqual([
+      { ...CHECKPOINT, number: 1 },
+      { number: 2, workspace: "w2", sequence: 2, atMs: 4, cause: "save" },
+      { number: 3, workspace: "w1", sequence: 1, atMs: 5, cause: "rewind" },
+    ]);
+    expect(must(await at().workspaces()).toSorted()).toEqual(["w1", "w2"]);
+  });
+
+  test("a save of what the session began with is a checkpoint of its own", async () => {
+    const claim = await driven(at());
+    must(await at().checkpoint(claim, CHECKPOINT));
+    must(await at().append(claim, entry(0, turn(1))));
+    const snapshot = new Uint8Array(1);
+    must(await at().save(claim, { snapshot, workspace: "w1", sequence: 1, atMs: 3 }));
+    const found = must(await at().checkpoints(named(1)));
+    expect(found.map(({ number, sequence }) => [number, sequence])).toEqual([
+      [1, 0],
+      [2, 1],
+    ]);
+  });
+
+  test("of many checkpoints the first and the newest stay", async () => {
+    const claim = await driven(at());
+    for (let n = 1; n <= CHECKPOINT_LIMIT + 10; n++) {
+      must(await at().checkpoint(claim, { ...CHECKPOINT, workspace: `w${n}`, atMs: n }));
+    }
+    const numbers = must(await at().checkpoints(named(1))).map(({ number }) => number);
+    expect(numbers).toHaveLength(CHECKPOINT_LIMIT + 1);
+    expect([numbers[0], numbers[1], numbers.at(-1)]).toEqual([1, 11, CHECKPOINT_LIMIT + 10]);
+  });
+
+  test("a checkpoint of a driver that was fenced off is refused, and one ahead throws", async () => {
+    const claim = await driven(at());
+    const ahead = { ...CHECKPOINT, sequence: 1 };
+    expect(await cameTo(at().checkpoint(claim, ahead))).toBe("throws");
+    must(await at().claim(named(1), "two", dead, 2));
+    expect(await cameTo(at().checkpoint(claim, CHECKPOINT))).toBe("fenced");
+    expect(await cameTo(at().checkpoints(named(9)))).toBe("unknown_id");
+  });
+}
+
+function forksGoTheirOwnWay(at: () => Store): void {
+  test("a fork has all that was there at its checkpoint, and nothing that came later", async () => {
+    const claim = await driven(at());
+    must(await at().append(claim, entry(0, turn(1), [action(1), action(2, SAVE)])));
+    must(await at().dispatch(claim, [dispatched(1), dispatched(2, 1, "")]));
+    must(await at().settle(claim, [settled(2)]));
+    must(await at().checkpoint(claim, { ...CHECKPOINT, sequence: 1 }));
+    must(await at().append(claim, entry(1, ran(1), [action(3)])));
+    must(await at().checkpoint(claim, { ...CHECKPOINT, workspace: "w2", sequence: 2 }));
+    must(await at().fork(named(1), 1, fresh(2)));
+    expect(must(await at().session(named(2)))).toMatchObject({
+      sequence: 1,
+      state: "active",
+      cell: null,
+      holder: null,
+      title: must(await at().session(named(1))).title,
+    });
+    expect(must(await at().journal(named(2), 0)).map(({ event }) => event)).toEqual([turn(1)]);
+    const lives = must(await at().ledger(named(2)));
+    expect(lives.map(({ lines }) => lines.map(({ state }) => state).join(" "))).toEqual([
+      "minted dispatched",
+      "minted dispatched completed",
+    ]);
+    expect(must(await at().checkpoints(named(2)))).toEqual([
+      { ...CHECKPOINT, number: 1, sequence: 1 },
+    ]);
+    const other = must(await at().claim(named(2), "two", dead, 9));
+    must(await at().append(other, entry(1, ran(1), [action(3), action(4)])));
+    expect(must(await at().ledger(named(1)))).toHaveLength(3);
+  });
+
+  test("a fork of what is not there is a fault, and makes nothing", async () => {
+    await driven(at());
+    expect(await cameTo(at().fork(named(1), 7, fresh(2)))).toBe("not_found");
+    expect(await cameTo(at().fork(named(9), 1, fresh(2)))).toBe("unknown_id");
+    expect(await cameTo(at().session(named(2)))).toBe("unknown_id");
   });
 }

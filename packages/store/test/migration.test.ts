@@ -32,7 +32,7 @@ import {
 // test reads is what is out there. A new version is added by DEV_STORE_FIXTURE=write, in a run of this
 // file alone; a version that exists is left as it is.
 const fixtures = fileURLToPath(new URL("fixture/", import.meta.url));
-const VERSIONS = [1];
+const VERSIONS = [1, 2, 3];
 
 let directory = "";
 beforeAll(async () => {
@@ -56,6 +56,7 @@ test.each(VERSIONS)("a store of version %i is read, and goes on", async (version
   await writeFile(path, gunzipSync(await readFile(join(fixtures, `version-${version}.db.gz`))));
   const store = must(await openSqlite(path));
   await expectStory(store);
+  expect(must(await store.checkpoints(named(1)))).toEqual(checkpointsOf(version));
   const claim = must(await store.claim(named(1), "two", dead, 9));
   must(await store.append(claim, entry(5, turn(2), [action(7)])));
   must(await store.dispatch(claim, [dispatched(6), dispatched(7)]));
@@ -80,6 +81,12 @@ async function tellStory(store: Store): Promise<void> {
   const snapshot = new Uint8Array([0, 1, 255]);
   must(await store.save(claim, { snapshot, workspace: "w", sequence: 4, atMs: 7 }));
   must(await store.create(fresh(2)));
+}
+
+/** The checkpoints that a store of this version has after `tellStory`. */
+function checkpointsOf(version: number): readonly unknown[] {
+  if (version < 2) return [];
+  return [{ number: 1, workspace: "w", sequence: 4, atMs: 7, cause: "save" }];
 }
 
 async function expectStory(store: Store): Promise<void> {

@@ -10,7 +10,7 @@ import {
   sessionId,
   turnId,
 } from "@dev/protocol";
-import type { Claim, Entry, NewSession, Store } from "@dev/store";
+import type { Claim, Entry, NetworkRequest, NewSession, Store } from "@dev/store";
 
 /** A small notation for what a driver writes. */
 
@@ -66,8 +66,15 @@ export function ran(id: number, outcome: Outcome = RAN): Event {
 }
 
 export function replied(id: number): Event {
-  const answer = { kind: "reply", text: "hi", reasoning: "", calls: [], stop: "end" } as const;
-  return { kind: "model", id: actionId(id), answer, usage: USAGE };
+  const answer = {
+    kind: "reply",
+    text: "hi",
+    reasoning: "",
+    calls: [],
+    stop: "end",
+    opaque: "",
+  } as const;
+  return { kind: "model", id: actionId(id), answer, usage: USAGE, costMicroUsd: 0 };
 }
 
 export function chosen(id: number): Event {
@@ -124,4 +131,12 @@ export async function cameTo(call: Promise<Result<unknown>>): Promise<string> {
   } catch {
     return "throws";
   }
+}
+
+export function request(rest: Partial<NetworkRequest>): NetworkRequest {
+  return {
+    ...{ action: actionId(2), atMs: 1_700, durationMs: 5, host: "a.example", port: 443 },
+    ...{ method: "GET", path: "/b", status: 200, upBytes: 0, downBytes: 9_000_000_000 },
+    ...{ verdict: "allowed", rule: "allow a.example:443", reason: "", ...rest },
+  };
 }

@@ -3,6 +3,7 @@ import {
   closeSync,
   fchmodSync,
   fsyncSync,
+  ftruncateSync,
   mkdirSync,
   openSync,
   renameSync,
@@ -19,7 +20,7 @@ import type { Change, TreeChange } from "./change.ts";
 import { eachChunk } from "./content.ts";
 import type { Manifest } from "./manifest.ts";
 import { conflictFault, isAsPlanned, planOf, type Step } from "./plan.ts";
-import { writeAll } from "./take.ts";
+import { writePiece } from "./take.ts";
 import {
   closeDir,
   type Dir,
@@ -186,10 +187,13 @@ async function copyFile(
   }
   try {
     const hash = createHash("sha256");
+    let length = 0;
     await eachChunk(fd, pace, (chunk) => {
       hash.update(chunk);
-      writeAll(out, chunk);
+      writePiece(out, chunk, length);
+      length += chunk.length;
     });
+    ftruncateSync(out, length);
     return hash.digest("hex");
   } finally {
     closeSync(fd);

@@ -27,6 +27,11 @@ export function clearAsides(dir: Dir, isAlive: (holder: string) => boolean): voi
   }
 }
 
+/** Whether a name in a root is one that `makeAside` gives. */
+export function isAside(name: string): boolean {
+  return makerOf(name) !== null;
+}
+
 function makerOf(name: string): string | null {
   const [, coded = ""] = /^\.dev-apply-([\w-]+)\.\w{6}$/.exec(name) ?? [];
   const holder = Buffer.from(coded, "base64url").toString();

@@ -43,14 +43,14 @@ export async function unifiedDiff(
 }
 
 /** One side of a difference; `text` is null where it cannot be shown. */
-type Side = {
+export type Side = {
   readonly gitMode: "100644" | "100755" | "120000";
   /** Tells sides apart whose text cannot be shown. */
   readonly identity: string;
   readonly text: string | null;
 };
 
-type Pair = { readonly before: Side | null; readonly after: Side | null };
+export type Pair = { readonly before: Side | null; readonly after: Side | null };
 
 async function sidesOf(
   change: TreeChange,
@@ -65,14 +65,18 @@ async function sidesOf(
   const after =
     change.kind === "deleted" ? ok(null) : await treeSide(change.path, change.after, root);
   if (!after.ok) return after;
-  const pair = { before: before.value, after: after.value };
-  const types = [pair.before, pair.after].map((side) => side?.gitMode === "120000");
-  if (pair.before === null || pair.after === null || types[0] === types[1]) return ok([pair]);
-  // A file in a symlink's place, or the reverse, is one that goes and one that comes.
-  return ok([
-    { before: pair.before, after: null },
-    { before: null, after: pair.after },
-  ]);
+  return ok(pairsOf({ before: before.value, after: after.value }));
+}
+
+/** A file in a symlink's place, or the reverse, is one that goes and one that comes. */
+export function pairsOf(pair: Pair): readonly Pair[] {
+  const { before, after } = pair;
+  const types = [before, after].map((side) => side?.gitMode === "120000");
+  if (before === null || after === null || types[0] === types[1]) return [pair];
+  return [
+    { before, after: null },
+    { before: null, after },
+  ];
 }
 
 function baseSide(path: string, node: TreeNode, base: Base, textFd: number): Result<Side | null> {
@@ -113,7 +117,8 @@ async function contentAt(root: Dir, path: string, sizeBytes: number): Promise<Ui
   return typeof read === "string" ? null : read;
 }
 
-function fileSide(
+/** A file's side; its content, or null where that is not to be shown. */
+export function fileSide(
   node: { readonly mode: number; readonly digest: Digest },
   content: Uint8Array | null,
 ): Side {
@@ -124,12 +129,14 @@ function fileSide(
   return { gitMode, identity: node.digest, text };
 }
 
-function linkSide(node: TreeNode): Side | null {
+/** A symlink's side; null for a directory. */
+export function linkSide(node: TreeNode): Side | null {
   if (node.kind !== "symlink") return null;
   return { gitMode: "120000", identity: node.target, text: node.target };
 }
 
-function fileDiff(path: string, before: Side | null, after: Side | null): string {
+/** The text of one difference; empty where there is nothing that it can say. */
+export function fileDiff(path: string, before: Side | null, after: Side | null): string {
   const [a, b] = [quoted(`a/${path}`), quoted(`b/${path}`)];
   let head = `diff --git ${a} ${b}\n`;
   if (before === null && after === null) return "";

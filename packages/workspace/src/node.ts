@@ -28,7 +28,9 @@ export type SkippedWhy =
   | "depth"
   | "changing"
   /** It is the copy itself, or its base. */
-  | "own";
+  | "own"
+  /** It is larger than FILE_LIMIT_BYTES. */
+  | "size";
 
 export function sameNode(one: TreeNode, other: TreeNode): boolean {
   switch (one.kind) {

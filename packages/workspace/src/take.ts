@@ -6,6 +6,7 @@ import {
   copyFileSync,
   fchmodSync,
   fstatSync,
+  ftruncateSync,
   futimesSync,
   lstatSync,
   lutimesSync,
@@ -238,11 +239,13 @@ class Copy {
     let length = 0;
     await eachChunk(from, this.#pace, (chunk) => {
       hash.update(chunk);
+      const at = length;
       length += chunk.length;
       // A file may grow for as long as it is read.
       if (this.#sizeBytes + length > this.#options.limits.sizeBytes) this.#full(path);
-      if (!cloned) this.#making(path, () => writeAll(to, chunk));
+      if (!cloned) this.#making(path, () => writePiece(to, chunk, at));
     });
+    if (!cloned) this.#making(path, () => ftruncateSync(to, length));
     return { digest: hash.digest("hex") as Digest, length };
   }
 
@@ -329,9 +332,19 @@ export function sameStamp(one: Stamp, other: Stamp): boolean {
 }
 
 /** Writes all of it at the file's current position. */
-export function writeAll(fd: number, content: Uint8Array): void {
+function writeAll(fd: number, content: Uint8Array): void {
   for (let at = 0; at < content.length; ) at += writeSync(fd, content, at);
 }
+
+/** Writes a piece of a long file, but for zeros: they stay a hole, and `ftruncate` ends the file behind them. */
+export function writePiece(fd: number, content: Uint8Array, offset: number): void {
+  if (Buffer.compare(content, ZEROS.subarray(0, content.length)) === 0) return;
+  for (let at = 0; at < content.length; ) {
+    at += writeSync(fd, content, at, content.length - at, offset + at);
+  }
+}
+
+const ZEROS = Buffer.alloc(CHUNK_BYTES);
 
 /** Gives a copy the mode and the mtime of what it is a copy of. */
 function dress(fd: number, stat: BigIntStats): void {

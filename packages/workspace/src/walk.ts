@@ -7,6 +7,7 @@ import {
   fstatSync,
   lstatSync,
   openSync,
+  type PathLike,
   readdirSync,
   readlinkSync,
 } from "node:fs";
@@ -23,7 +24,18 @@ const PACE_STEPS = 200;
  * An open directory. What lies in it is named through its descriptor, so that nobody who renames
  * the directories above it, or puts a symlink in their place, can lead the reader elsewhere.
  */
-export type Dir = { readonly fd: number; readonly at: (name: string) => string };
+export type Dir = {
+  readonly fd: number;
+  readonly at: (name: string) => string;
+  /** The same for a name that need not be UTF-8. */
+  readonly atBytes: (name: ByteName) => PathLike;
+};
+
+/**
+ * A file's name, or a path of names, as the bytes that the system has it in, each a code unit below 256:
+ * names that are no UTF-8 are names too, and this order is the order of the bytes.
+ */
+export type ByteName = string;
 
 /** What a walk finds; `parent` is open for as long as the visit lasts. */
 export type Found = {
@@ -57,13 +69,23 @@ export function openTree(path: string): Dir {
 
 /** Opens a directory in a directory; a symlink in its place is an error. */
 export function openDir(parent: Dir, name: string): Dir {
-  const path = parent.at(name);
-  return dirOf(openSync(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), path);
+  return openDirAt(parent.at(name));
+}
+
+/** Opens a directory by a path whose last name is no symlink. */
+export function openDirAt(path: PathLike): Dir {
+  const fd = openSync(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  return dirOf(fd, typeof path === "string" ? path : Buffer.from(path as Buffer).toString());
 }
 
 /** Opens a regular file for reading; anything else in its place is an error, and nothing blocks. */
 export function openFile(parent: Dir, name: string): number {
-  const fd = openSync(parent.at(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  return openFileAt(parent.at(name));
+}
+
+/** The same by a path whose last name is no symlink. */
+export function openFileAt(path: PathLike): number {
+  const fd = openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (fstatSync(fd).isFile()) return fd;
   closeSync(fd);
   throw Object.assign(new Error("not a regular file"), { code: "ELOOP", syscall: "open" });
@@ -202,7 +224,8 @@ async function goIn(found: Found, depth: number, visitor: Visitor, pace: Pace): 
   }
 }
 
-function whyNot(code: string): "gone" | SkippedWhy | null {
+/** Why what cannot be looked at is left out; null where that is no fault of the tree's. */
+export function whyNot(code: string): "gone" | SkippedWhy | null {
   switch (code) {
     case "ENOENT":
       return "gone";
@@ -220,7 +243,7 @@ function whyNot(code: string): "gone" | SkippedWhy | null {
   }
 }
 
-function specialKind(stat: BigIntStats): SkippedWhy {
+export function specialKind(stat: BigIntStats): SkippedWhy {
   if (stat.isSocket()) return "socket";
   return stat.isFIFO() ? "fifo" : "device";
 }
@@ -242,5 +265,27 @@ export function pathOf(fd: number): string | null {
 
 function dirOf(fd: number, path: string): Dir {
   const base = pathOf(fd) ?? path;
-  return { fd, at: (name) => `${base}/${name}` };
+  return {
+    fd,
+    at: (name) => `${base}/${name}`,
+    atBytes: (name) => pathLike(`${bytesOf(base)}/${name}`),
+  };
 }
+
+/** A path of bytes as the system's calls take it. */
+export function pathLike(path: ByteName): PathLike {
+  return IS_ASCII.test(path) ? path : Buffer.from(path, "latin1");
+}
+
+/** A text as the bytes of its UTF-8. */
+export function bytesOf(text: string): ByteName {
+  return IS_ASCII.test(text) ? text : Buffer.from(text).toString("latin1");
+}
+
+/** Bytes as a person reads them; what is no UTF-8 becomes the mark for that. */
+export function textOf(name: ByteName): string {
+  return IS_ASCII.test(name) ? name : Buffer.from(name, "latin1").toString();
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are in names too.
+const IS_ASCII = /^[\x00-\x7f]*$/;

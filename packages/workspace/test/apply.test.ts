@@ -7,7 +7,9 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from "node:fs";
 import {
@@ -53,6 +55,14 @@ async function worked(before: Sketch, after: Sketch): Promise<Taken> {
   draw(here.at("tree"), after);
   return taken;
 }
+
+test("the holes of a sparse file take no room where it is brought to", async () => {
+  const taken = await worked({}, { sparse: "head" });
+  truncateSync(here.at("tree/sparse"), 64 * 1024 * 1024);
+  expect(must(await bring(taken)).written).toEqual(["sparse"]);
+  expect(statSync(here.at("from/sparse")).size).toBe(64 * 1024 * 1024);
+  expect(statSync(here.at("from/sparse")).blocks * 512).toBeLessThan(4 * 1024 * 1024);
+});
 
 test("what is brought back makes the same tree, and a second time does nothing", async () => {
   await fc.assert(

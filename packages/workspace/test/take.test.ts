@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import {
+  appendFileSync,
   chmodSync,
   existsSync,
   mkdirSync,
@@ -67,6 +68,21 @@ test("a repository's own insides and large files come along", async () => {
   // Of what is too large to be shown no text is kept.
   expect(taken.manifest.entries.get("large")?.textAt).toBeNull();
   expect(statSync(taken.textPath).size).toBeLessThan(20);
+});
+
+test("the holes of a sparse file take no room in the copy", async () => {
+  const size = 64 * 1024 * 1024;
+  draw(here.at("from"), { sparse: "head", empty: "" });
+  truncateSync(here.at("from/sparse"), size - 4);
+  appendFileSync(here.at("from/sparse"), "tail");
+  // One that ends in a hole is as long all the same.
+  truncateSync(here.at("from/empty"), size);
+  await take(here);
+  for (const name of ["sparse", "empty"]) {
+    const [was, is] = [here.at(`from/${name}`), here.at(`tree/${name}`)];
+    expect(readFileSync(is).equals(readFileSync(was))).toBe(true);
+    expect(statSync(is).blocks * 512).toBeLessThan(4 * 1024 * 1024);
+  }
 });
 
 test("what cannot be taken is listed", async () => {

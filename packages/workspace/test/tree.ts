@@ -27,7 +27,9 @@ export type Touch = {
   readonly text: string;
 };
 
-export function place(): { readonly at: (name: string) => string; readonly clear: () => void } {
+export type Place = { readonly at: (name: string) => string; readonly clear: () => void };
+
+export function place(): Place {
   const root = mkdtempSync(join(tmpdir(), "workspace-"));
   return {
     at: (name) => join(root, name),

@@ -13,9 +13,11 @@ import {
 } from "@dev/protocol";
 import type { CellLimits } from "../vendor.ts";
 import type { OnText } from "./agent.ts";
+import { overAllowance } from "./allowance.ts";
 import { decodeText, wholeEnd, wholeStart } from "./capture.ts";
 import type { Clock } from "./clock.ts";
 import { makeDirectory } from "./directory.ts";
+import type { CellNetwork } from "./egress.ts";
 import { errnoOf, systemFault } from "./errno.ts";
 import type { CommandEvidence } from "./log.ts";
 import { OutputFile, Tap, trimOutputs } from "./output.ts";
@@ -43,7 +45,11 @@ export type CommandsOptions = {
   readonly limits: CellLimits;
   /** The clean base of every command's environment, with the cell's own variables. */
   readonly base: Readonly<Record<string, string>>;
+  /** What each has to know of the cell's network; null where there is none. */
+  readonly network: CellNetwork | null;
   readonly clock: Clock;
+  /** Where commands write: what they write there is held to `diskBytes`. */
+  readonly written: readonly string[];
 };
 
 /** One program to run; `cwd` is absolute. */
@@ -142,11 +148,12 @@ export class Commands {
   }
 
   async #start(command: Command, onText: OnText): Promise<Result<Started>> {
-    const { limits, base, clock } = this.#options;
+    const { limits, base, clock, network } = this.#options;
     const path = this.#outputPath(command.id);
     if (this.#keptCount % TRIM_INTERVAL === 0) await trimOutputs(this.#outputs, path);
     const file = await OutputFile.make(path, limits.fileBytes);
-    const env: Record<string, string> = { ...base, PWD: command.cwd };
+    const own = network?.variables(command.id);
+    const env: Record<string, string> = { ...base, ...own, PWD: command.cwd };
     for (const { name, value } of command.env) env[name] = value;
     env[MARKER] = `${this.#options.identity}:${command.id}`;
     const opened = await this.#openStdio(command);
@@ -193,11 +200,33 @@ export class Commands {
       started.exited,
       clock.sleep(afterMs, over.signal).then(() => "timeout" as const),
       aborted(signal, over.signal).then(() => "cancelled" as const),
+      this.#tooMuch(over.signal),
     ]);
     over.abort();
-    if (first !== "timeout" && first !== "cancelled") return first;
-    await this.#kill(command, started);
-    return first === "timeout" ? { kind: "timeout", afterMs } : null;
+    if (first !== "timeout" && first !== "cancelled" && first.kind !== "written") return first;
+    if (first === "timeout" || first === "cancelled") {
+      await this.#kill(command, started);
+      return first === "timeout" ? { kind: "timeout", afterMs } : null;
+    }
+    this.#stop(command, started, first.bytes);
+    return started.exited;
+  }
+
+  /** Never resolves while what is written stays below what may be. */
+  async #tooMuch(signal: AbortSignal): Promise<{ kind: "written"; bytes: number }> {
+    const { limits, clock, written } = this.#options;
+    const options = { directories: written, limitBytes: limits.diskBytes, clock };
+    const bytes = await overAllowance(options, signal);
+    return bytes === null ? new Promise(() => {}) : { kind: "written", bytes };
+  }
+
+  /** No time to end in: what fills the disk goes on doing so for as long as it is asked nicely. */
+  #stop(command: Command, started: Started, bytes: number): void {
+    killGroup(started.pid, "SIGKILL");
+    sweep(this.#marker(command.id), [started.pid]);
+    const { diskBytes } = this.#options.limits;
+    const note = `\n[killed: ${bytes} bytes were written since it began, and diskBytes is ${diskBytes}]\n`;
+    started.stderr.capture.push(Buffer.from(note));
   }
 
   /** TERM, time to end in, KILL: the whole group, and whatever left it. */
@@ -250,7 +279,10 @@ export class Commands {
 
   /** Writes at the end of a background command's output how it ended. */
   async #watch(command: Command, started: Started): Promise<void> {
+    const over = new AbortController();
+    void this.#tooMuch(over.signal).then(({ bytes }) => this.#stop(command, started, bytes));
     const end = await started.exited;
+    over.abort();
     const how = end.kind === "exit" ? `exited with ${end.code}` : `ended by ${end.signal}`;
     await Promise.all([started.stdout, started.stderr].map((tap) => tap.settle()));
     await started.file.write(Buffer.from(`\n[${how}]\n`));

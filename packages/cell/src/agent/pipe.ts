@@ -7,8 +7,10 @@ import { makeDirectory } from "./directory.ts";
 /** One end of a pipe for a command to write to, and the other to read it from. */
 export type Pipe = { readonly read: number; readonly write: number };
 
-/** Named pipes that are made by one call. */
+/** Named pipes that are made by one call, */
 const PIPES_MADE = 32;
+/** and how few are left when it is made ahead: a command takes two, and is not to wait for it. */
+const PIPES_LOW = 8;
 
 /**
  * Makes real pipes. What Node gives a child is a pair of sockets, and no program can open
@@ -29,6 +31,8 @@ export class Pipes {
     for (;;) {
       const path = this.#names.pop();
       if (path !== undefined) {
+        // What it fails with is told to whoever finds none.
+        if (this.#names.length < PIPES_LOW) this.#refilled().catch(() => {});
         try {
           return openPipe(path);
         } catch (error) {
@@ -37,9 +41,14 @@ export class Pipes {
           throw error;
         }
       }
-      this.#making ??= this.#refill();
-      await this.#making;
+      await this.#refilled();
     }
+  }
+
+  /** One call for all who ask meanwhile. */
+  #refilled(): Promise<void> {
+    this.#making ??= this.#refill();
+    return this.#making;
   }
 
   async #refill(): Promise<void> {

@@ -9,6 +9,7 @@ import {
   type Result,
   type RpcRequest,
 } from "@dev/protocol";
+import { type ChannelKind, Channels, type OpenChannel, type TakeChannel } from "../channel.ts";
 import {
   faultFrame,
   HELLO,
@@ -26,12 +27,33 @@ import type { Agent } from "./agent.ts";
 /** Output is dropped while so much waits to be sent: outcomes are not. */
 export const OUTPUT_QUEUE_LIMIT_BYTES: number = 1024 * 1024;
 
-/** Makes the agent that an opening asks for; `onWaiting` says that this takes a while. */
+/** Makes the agent that an opening asks for. */
 export type OpenAgent = (
   opening: Opening,
-  onWaiting: () => void,
+  host: Host,
   signal: AbortSignal,
-) => Promise<Result<Agent>>;
+) => Promise<Result<Served>>;
+
+/** What an agent has of its host. */
+export type Host = {
+  /** Says that opening takes a while. */
+  readonly onWaiting: () => void;
+  readonly openChannel: OpenChannel;
+};
+
+/** An agent, and what it does with each kind of channel that the host opens. */
+export type Served = { readonly agent: Performer; readonly channels: ChannelTable };
+
+/** What an agent is to a link: this process's own, or one that is reached from here. */
+export type Performer = Pick<
+  Agent,
+  "identity" | "perform" | "cancel" | "acknowledge" | "close" | "finish"
+>;
+export type ChannelTable = Readonly<Partial<Record<ChannelKind, ServeChannel>>>;
+
+export type ServeChannel = (payload: Uint8Array, stream: Duplex, context: ChannelContext) => void;
+
+export type ChannelContext = { readonly opening: Opening; readonly openChannel: OpenChannel };
 
 /**
  * Serves one link, from `open` to its end. Resolves when nothing is left to do: after `close`, with
@@ -43,12 +65,15 @@ export async function serveLink(
   openAgent: OpenAgent,
   signal: AbortSignal,
 ): Promise<void> {
-  const port = new Port(stream, openAgent);
-  signal.addEventListener("abort", () => port.end("close"), { once: true });
-  const how = await port.ended;
-  const agent = await port.agent;
-  if (how === "close") await agent?.close();
-  else await agent?.finish();
+  let opening: ReturnType<OpenAgent> | undefined;
+  const openOnce: OpenAgent = (...given) => {
+    opening = openAgent(...given);
+    return opening;
+  };
+  const how = await serveStream(stream, openOnce, signal);
+  const served = await opening;
+  if (served?.ok)
+    await (how === "close" ? served.value.agent.close() : served.value.agent.finish());
   // The last outcomes are on their way to whoever asked for the end.
   await new Promise<void>((resolve) => {
     if (stream.closed) return resolve();
@@ -58,6 +83,21 @@ export async function serveLink(
   stream.destroy();
 }
 
+/** Serves one link until its end, and leaves the agent and the stream as they are then. */
+export async function serveStream(
+  stream: Duplex,
+  openAgent: OpenAgent,
+  signal: AbortSignal,
+): Promise<"close" | "lost"> {
+  const port = new Port(stream, openAgent);
+  const close = (): void => port.end("close");
+  signal.addEventListener("abort", close, { once: true });
+  if (signal.aborted) close();
+  const how = await port.ended;
+  signal.removeEventListener("abort", close);
+  return how;
+}
+
 /** The agent's end of the stream. */
 class Port {
   /** How the link ended; resolves once. */
@@ -65,14 +105,24 @@ class Port {
   readonly #stream: Duplex;
   readonly #openAgent: OpenAgent;
   readonly #reader = new FrameReader();
+  readonly #channels: Channels;
   readonly #over = new AbortController();
   #end: (how: "close" | "lost") => void = () => {};
-  #opening: Promise<Agent | null> | null = null;
-  #agent: Agent | null = null;
+  #isOpening = false;
+  #agent: Performer | null = null;
+  #serve: (kind: ChannelKind) => TakeChannel | undefined = () => undefined;
 
   constructor(stream: Duplex, openAgent: OpenAgent) {
     this.#stream = stream;
     this.#openAgent = openAgent;
+    this.#channels = new Channels(
+      {
+        send: (channel, message) => this.#send(responseFrame(STATUSES.channel, channel, message)),
+        waitingBytes: () => stream.writableLength,
+        serve: (kind) => this.#serve(kind),
+      },
+      "agent",
+    );
     this.ended = new Promise((resolve) => {
       this.#end = resolve;
     });
@@ -82,14 +132,10 @@ class Port {
     stream.on("close", () => this.end("lost"));
   }
 
-  /** The agent, when there is or will be one. */
-  get agent(): Promise<Agent | null> {
-    return this.#opening ?? Promise.resolve(null);
-  }
-
   /** What is not done yet need not be begun; the first call says how it ended. */
   end(how: "close" | "lost"): void {
     this.#over.abort();
+    this.#channels.lose(fault("link_lost", "the link has ended", "the link to the host"));
     this.#end(how);
   }
 
@@ -111,12 +157,14 @@ class Port {
     }
     if (method === METHODS.open) {
       const opening = readAs(OPENING, payload);
-      if (!opening.ok || this.#opening !== null) return false;
-      this.#opening = this.#open(promise, opening.value);
+      if (!opening.ok || this.#isOpening) return false;
+      this.#isOpening = true;
+      void this.#open(promise, opening.value);
       return true;
     }
     const agent = this.#agent;
     if (agent === null) return false;
+    if (method === METHODS.channel) return this.#channels.take(promise, payload).ok;
     if (method === METHODS.perform) {
       void this.#perform(agent, promise, payload);
       return true;
@@ -131,20 +179,28 @@ class Port {
     return true;
   }
 
-  async #open(promise: number, opening: Opening): Promise<Agent | null> {
-    const onWaiting = () => this.#send(responseFrame(STATUSES.interim, promise, NOTHING));
-    const agent = await this.#openAgent(opening, onWaiting, this.#over.signal);
-    if (!agent.ok) {
-      this.#send(faultFrame(promise, agent.fault));
-      return null;
+  async #open(promise: number, opening: Opening): Promise<void> {
+    const host: Host = {
+      onWaiting: () => this.#send(responseFrame(STATUSES.interim, promise, NOTHING)),
+      openChannel: (kind, payload, signal) => this.#channels.open(kind, payload, signal),
+    };
+    const served = await this.#openAgent(opening, host, this.#over.signal);
+    if (!served.ok) {
+      this.#send(faultFrame(promise, served.fault));
+      return;
     }
-    this.#agent = agent.value;
-    const hello = { generation: opening.generation, spool: agent.value.identity };
+    const { agent, channels } = served.value;
+    const context = { opening, openChannel: host.openChannel };
+    this.#serve = (kind) => {
+      const serve = channels[kind];
+      return serve && ((payload, stream) => serve(payload, stream, context));
+    };
+    this.#agent = agent;
+    const hello = { generation: opening.generation, spool: agent.identity };
     this.#send(responseFrame(STATUSES.done, promise, encodeShape(HELLO, hello)));
-    return agent.value;
   }
 
-  async #perform(agent: Agent, promise: number, payload: Uint8Array): Promise<void> {
+  async #perform(agent: Performer, promise: number, payload: Uint8Array): Promise<void> {
     const action = decodeAction(payload);
     if (!action.ok) {
       this.#send(faultFrame(promise, notAnAction(action.fault)));
@@ -160,7 +216,8 @@ class Port {
 
   /** To a lost link nothing is sent; what was to be said is in the spool. */
   #send(frame: Uint8Array): void {
-    if (!this.#stream.destroyed && this.#stream.writable) this.#stream.write(frame);
+    if (this.#stream.destroyed || !this.#stream.writable) return;
+    this.#stream.write(frame, () => this.#channels.pump());
   }
 }
 

@@ -44,8 +44,21 @@ export async function spawnProcess(
   });
   if (failure !== null) return fail(await spawnFault(failure, program, command.cwd));
   if (child.pid === undefined) throw new Error("a spawned process has a pid");
+  offer(child.pid);
   return ok({ pid: child.pid, exited });
 }
+
+/** Where the cell's memory runs out, a command is to end, and not the agent that knows of it. */
+function offer(pid: number): void {
+  try {
+    writeFileSync(`/proc/${pid}/oom_score_adj`, COMMAND_OOM_SCORE);
+  } catch {
+    // It has ended already, or the system has no such thing.
+  }
+}
+
+/** Of 1000: before all that has not been offered, and after what asked for it more. */
+const COMMAND_OOM_SCORE = "500";
 
 async function spawnFault(error: unknown, program: string, cwd: string): Promise<Fault> {
   const code = errnoOf(error);

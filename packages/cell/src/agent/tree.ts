@@ -1,6 +1,7 @@
 import {
   closeSync,
   constants,
+  fstatSync,
   lstatSync,
   mkdirSync,
   openSync,
@@ -147,10 +148,12 @@ const BY_DESCRIPTOR = process.platform === "linux";
 function hold(at: string, name: string): Held {
   if (!BY_DESCRIPTOR) return { name, at, descriptor: null };
   // The workspace itself was resolved when the agent started: what stands there now is what is meant.
-  const descriptor = openSync(
-    at,
-    constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW,
-  );
+  // Not O_DIRECTORY: with it gVisor follows the link that O_NOFOLLOW forbids. A FIFO must not block us.
+  const descriptor = openSync(at, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  if (!fstatSync(descriptor).isDirectory()) {
+    closeSync(descriptor);
+    throw Object.assign(new Error("not a directory"), { code: "ENOTDIR" });
+  }
   return { name, at: `/proc/self/fd/${descriptor}`, descriptor };
 }
 

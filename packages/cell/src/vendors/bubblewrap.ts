@@ -1,39 +1,26 @@
-import { execFile } from "node:child_process";
-import { createHash } from "node:crypto";
-import { existsSync, lstatSync, readlinkSync } from "node:fs";
-import { mkdir, realpath } from "node:fs/promises";
+import { chmod, mkdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
-import { type CellId, fail, fault, ok, type Result } from "@dev/protocol";
+import { fail, ok, type Result } from "@dev/protocol";
 import type { Vendor } from "../vendor.ts";
 import { CELL_VARIABLE, childVendor, type Start } from "./child.ts";
-import type { Launch } from "./launch.ts";
-import { isWithin, type Mount } from "./mount.ts";
 import {
-  DESCRIPTORS,
-  DEVICES,
-  limitCommand,
-  ownLimits,
-  procMounts,
-  RUN,
-  sandboxArguments,
-} from "./sandbox.ts";
-
-/** What a vendor of cells on this machine needs of it. All paths are absolute. */
-export type MachineOptions = {
-  /** Where each cell has a directory of its own, for its spool and its record. */
-  readonly home: string;
-  /** The agent, as one file. */
-  readonly agent: string;
-  /** The ripgrep program. */
-  readonly rg: string;
-  /** The Node program that runs the agent; by default the one that runs us. */
-  readonly node?: string;
-  /** By default `bwrap`, from the PATH. */
-  readonly bwrap?: string;
-  /** Lets debuggers work in the cell, at the price that a command can stop the cell's agent. */
-  readonly ptrace?: boolean;
-};
+  agentCommand,
+  giveTo,
+  INSIDE,
+  INSIDE_ID,
+  INSIDE_OF_AGENT,
+  type MachineOptions,
+  type Own,
+  outsideId,
+  ownedBy,
+  PATH,
+  systemMounts,
+  VARIABLES,
+} from "./environment.ts";
+import type { Launch } from "./launch.ts";
+import type { Mount } from "./mount.ts";
+import { ioFault } from "./record.ts";
+import { DESCRIPTORS, limitCommand, ownLimits, sandboxArguments } from "./sandbox.ts";
 
 /**
  * Cells with an environment of their own: namespaces, no network, a read-only system, a filter of
@@ -42,62 +29,22 @@ export type MachineOptions = {
  */
 export function bubblewrapVendor(options: MachineOptions, signal: AbortSignal = NEVER): Vendor {
   return childVendor(
-    { name: "bubblewrap", home: options.home, prepare: (start) => prepare(options, start) },
+    {
+      name: "bubblewrap",
+      home: options.home,
+      counts: true,
+      egress: options.egress,
+      prepare: (start) => prepare(options, start),
+    },
     signal,
   );
 }
 
 const NEVER: AbortSignal = new AbortController().signal;
 
-const INSIDE = {
-  workspace: "/workspace",
-  disk: "/var/cell",
-  spool: "/var/cell/spool",
-  home: "/home/cell",
-  agent: "/opt/cell/agent.mjs",
-  rg: "/opt/cell/bin/rg",
-  node: "/opt/cell/bin/node",
-} as const;
-
-const PATH = "/opt/cell/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
-const VARIABLES: Readonly<Record<string, string>> = {
-  PATH,
-  HOME: INSIDE.home,
-  USER: "cell",
-  LOGNAME: "cell",
-  SHELL: "/bin/sh",
-  LANG: "C.UTF-8",
-  TERM: "xterm-256color",
-  TMPDIR: "/tmp",
-};
-
-/** Who a cell sees itself as. */
-const INSIDE_ID = 1000;
-/** Past every range that distributions and systemd hand out, and below what a signed id holds. */
-const FIRST_OUTSIDE_ID = 0x7000_0000;
-
-/** Something of ours that a cell has: its place here and there. */
-type Own = {
-  readonly name: string;
-  readonly source: string;
-  readonly at: string;
-  readonly write: boolean;
-};
-
 async function prepare(options: MachineOptions, start: Start): Promise<Result<Launch>> {
-  const { directory, id, spec } = start;
-  const node = await realpath(options.node ?? process.execPath);
-  const isSystemNode = isWithin(node, "/usr");
-  const owned: readonly Own[] = [
-    { name: "workspace", source: spec.workspace, at: INSIDE.workspace, write: true },
-    { name: "disk", source: directory.disk, at: INSIDE.disk, write: true },
-    { name: "home", source: directory.home, at: INSIDE.home, write: true },
-    { name: "scratch", source: directory.scratch, at: "/tmp", write: true },
-    { name: "agent", source: options.agent, at: INSIDE.agent, write: false },
-    { name: "rg", source: await realpath(options.rg), at: INSIDE.rg, write: false },
-    ...(isSystemNode ? [] : [{ name: "node", source: node, at: INSIDE.node, write: false }]),
-  ];
+  const { id, spec } = start;
+  const owned = await ownedBy(options, start);
   const asRoot = process.getuid?.() === 0;
   const drop = asRoot ? await dropCommand(start, owned) : ok([]);
   if (!drop.ok) return drop;
@@ -121,11 +68,7 @@ async function prepare(options: MachineOptions, start: Start): Promise<Result<La
   });
   if (!sandbox.ok) return sandbox;
   const wrapped = [options.bwrap ?? "bwrap", "--args", String(DESCRIPTORS.args), "--"] as const;
-  const inner = [
-    ...limitCommand(spec.limits, ownLimits()),
-    isSystemNode ? node : INSIDE.node,
-    INSIDE.agent,
-  ];
+  const inner = [...limitCommand(spec.limits, ownLimits()), ...(await agentCommand(options))];
   const [program = wrapped[0], ...rest] = [...drop.value, ...wrapped, ...inner];
   return ok({
     boundary: "cell",
@@ -134,12 +77,7 @@ async function prepare(options: MachineOptions, start: Start): Promise<Result<La
     environment: { PATH, [CELL_VARIABLE]: id },
     cwd: "/",
     wrapper: { kind: "bubblewrap", ...sandbox.value },
-    inside: {
-      workspace: INSIDE.workspace,
-      spool: INSIDE.spool,
-      rg: INSIDE.rg,
-      variables: VARIABLES,
-    },
+    inside: INSIDE_OF_AGENT,
   });
 }
 
@@ -149,19 +87,12 @@ const STAGE = "/tmp";
 /**
  * A cell's user may not walk through our directories (root's home, say), and binding by descriptor is
  * not in every bubblewrap. So root binds what the cell needs onto a directory that everybody can walk
- * through, in a mount namespace of its own, before it stops being root. `$1` is the mount point; then
- * come pairs of source and name, `--`, and the command to become.
+ * through, in a mount namespace of its own, before it stops being root. `$1` is the table of all that is
+ * mounted, so that one process does it; then comes the command to become.
  */
 const STAGING = `set -e
-stage=$1; shift
-mount -t tmpfs -o mode=0755,size=64k cell "$stage"
-while [ "$1" != -- ]; do
-  if [ -d "$1" ]; then mkdir "$stage/$2"; else : > "$stage/$2"; fi
-  mount --bind "$1" "$stage/$2"
-  shift 2
-done
+mount --all --fstab "$1"
 shift
-mount --move "$stage" ${STAGE}
 exec "$@"`;
 
 /**
@@ -169,96 +100,53 @@ exec "$@"`;
  * namespace that root has made, uid 1000 is still root for every file outside.
  */
 async function dropCommand(
-  { directory, id, spec }: Start,
+  start: Start,
   owned: readonly Own[],
 ): Promise<Result<readonly string[]>> {
-  const user = outsideId(id);
-  const stage = join(directory.path, "stage");
-  try {
-    await mkdir(stage, { recursive: true });
-    const own = [spec.workspace, directory.disk, directory.home, directory.scratch];
-    // Nothing of the cell runs now, so nothing can move under it; links are changed, not followed.
-    await run("chown", ["-R", "-h", "-P", `${user}:${user}`, "--", ...own]);
-  } catch (error) {
-    const words = error instanceof Error ? error.message : String(error);
-    return fail(fault("unavailable", `giving the workspace to the cell: ${words}`, spec.workspace));
-  }
-  const pairs = owned.flatMap(({ source, name }) => [source, name]);
+  const user = outsideId(start.id);
+  const [staged, given] = await Promise.all([
+    writeStage(join(start.directory.path, "stage"), owned),
+    giveTo(user, start),
+  ]);
+  if (!staged.ok) return staged;
+  if (!given.ok) return given;
   return ok([
     ...["unshare", "--mount", "--propagation", "private", "--"],
-    ...["sh", "-c", STAGING, "sh", stage, ...pairs, "--"],
+    ...["sh", "-c", STAGING, "sh", staged.value],
     ...["setpriv", "--reuid", String(user), "--regid", String(user), "--clear-groups"],
     ...["--no-new-privs", "--inh-caps=-all", "--bounding-set=-all", "--"],
   ]);
 }
 
-const run = promisify(execFile);
-
-/** Each cell has its own, so that what gets out of one is nobody in the next. */
-function outsideId(id: CellId): number {
-  return FIRST_OUTSIDE_ID + createHash("sha256").update(id).digest().readUIntBE(0, 3);
+/** Makes a place for each, and the table in the form of fstab(5) that fills it; answers with the table's path. */
+async function writeStage(stage: string, owned: readonly Own[]): Promise<Result<string>> {
+  const table = `${stage}.fstab`;
+  try {
+    await mkdir(stage, { recursive: true });
+    await chmod(stage, 0o755);
+    const lines = await Promise.all(
+      owned.map(async ({ name, source }) => {
+        const place = join(stage, name);
+        const isDirectory = (await stat(source)).isDirectory();
+        await (isDirectory ? mkdir(place, { recursive: true }) : writeFile(place, ""));
+        return lineOf(source, place, "bind");
+      }),
+    );
+    await writeFile(table, [...lines, lineOf(stage, STAGE, "rbind")].join(""));
+    return ok(table);
+  } catch (error) {
+    return fail(ioFault(error, stage));
+  }
 }
 
-/** The system's programs and what they are configured by: nothing that is only for some eyes. */
-function systemMounts(): readonly Mount[] {
-  const roots = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
-  return [
-    { kind: "bind", source: "/usr", at: "/usr", write: false },
-    ...roots.filter((path) => existsSync(path)).map(rootMount),
-    ...CONFIGURATION.filter((path) => existsSync(path)).map(
-      (path): Mount => ({ kind: "bind", source: path, at: path, write: false }),
-    ),
-    { kind: "text", at: "/etc/passwd", text: PASSWD },
-    { kind: "text", at: "/etc/group", text: GROUP },
-    { kind: "text", at: "/etc/hosts", text: HOSTS },
-    { kind: "symlink", to: "../tmp", at: "/var/tmp" },
-    ...procMounts(),
-    ...DEVICES,
-    RUN,
-  ];
+function lineOf(source: string, at: string, how: "bind" | "rbind"): string {
+  return `${escaped(source)} ${escaped(at)} none ${how} 0 0\n`;
 }
 
-/** On most systems these are links into /usr, on some directories of their own. */
-function rootMount(path: string): Mount {
-  return lstatSync(path).isSymbolicLink()
-    ? { kind: "symlink", to: readlinkSync(path), at: path }
-    : { kind: "bind", source: path, at: path, write: false };
+/** What would end a field. */
+function escaped(path: string): string {
+  return path.replace(
+    /[ \t\n\\#"']/g,
+    (one) => `\\${one.charCodeAt(0).toString(8).padStart(3, "0")}`,
+  );
 }
-
-const CONFIGURATION: readonly string[] = [
-  "/etc/alternatives",
-  "/etc/bash.bashrc",
-  "/etc/ca-certificates",
-  "/etc/debian_version",
-  "/etc/fonts",
-  "/etc/inputrc",
-  "/etc/ld.so.cache",
-  "/etc/ld.so.conf",
-  "/etc/ld.so.conf.d",
-  "/etc/localtime",
-  "/etc/magic",
-  "/etc/mime.types",
-  "/etc/os-release",
-  "/etc/perl",
-  "/etc/pki/ca-trust",
-  "/etc/pki/tls/certs",
-  "/etc/profile",
-  "/etc/protocols",
-  "/etc/services",
-  "/etc/shells",
-  "/etc/ssl/certs",
-  "/etc/ssl/openssl.cnf",
-  "/etc/terminfo",
-];
-
-const PASSWD = `root:x:0:0:root:/root:/usr/sbin/nologin
-cell:x:${INSIDE_ID}:${INSIDE_ID}::${INSIDE.home}:/bin/sh
-nobody:x:65534:65534::/:/usr/sbin/nologin
-`;
-const GROUP = `root:x:0:
-cell:x:${INSIDE_ID}:
-nogroup:x:65534:
-`;
-const HOSTS = `127.0.0.1 localhost cell
-::1 localhost
-`;

@@ -1,22 +1,18 @@
-import { mkdir, realpath, stat } from "node:fs/promises";
-import {
-  type CellId,
-  type Fault,
-  fail,
-  fault,
-  ok,
-  type Result,
-  type Variable,
-} from "@dev/protocol";
+import { mkdir } from "node:fs/promises";
+import { type CellId, type Fault, fail, fault, ok, type Result } from "@dev/protocol";
+import { type LinkNetwork, linkNetwork } from "../egress/cell.ts";
+import type { EgressSeams } from "../egress/ground.ts";
 import { connectLink } from "../link.ts";
 import type { Boundary, CellSpec, Link, Observation, Progress, Vendor } from "../vendor.ts";
+import { endGroups, groupsOf, joinAll } from "./cgroup.ts";
 import { diagnose } from "./diagnosis.ts";
-import { type Launch, type Launched, launch, logTail, within } from "./launch.ts";
+import { type Launch, type Launched, launch, logTail, whatStarts, within } from "./launch.ts";
 import { endMarked, isAlive, killProcess, type ProcessName, waitForEnd } from "./process.ts";
 import {
   type CellDirectory,
   type CellRecord,
   createRecord,
+  directoryAt,
   directoryOf,
   emptyDirectory,
   ioFault,
@@ -24,13 +20,20 @@ import {
   removeCell,
   writeRecord,
 } from "./record.ts";
+import { takeTurns } from "./turns.ts";
 
 /** A kind of cell whose agent is a child of this process; kinds differ only in what they start. */
 export type ChildKind = {
   readonly name: string;
   /** The directory of this machine that has a directory for each cell. */
   readonly home: string;
+  /** For the networks of its cells; without it they have none. */
+  readonly egress?: EgressSeams | undefined;
   prepare(start: Start, signal: AbortSignal): Promise<Result<Launch>>;
+  /** Whether its processes are counted together here, where the machine can; a runtime does it itself. */
+  readonly counts: boolean;
+  /** Has the substrate end and forget what it still has of a cell; that there is nothing is as good. */
+  readonly clear?: (id: CellId, directory: CellDirectory) => Promise<Result<undefined>>;
 };
 
 export type Start = {
@@ -57,13 +60,14 @@ const CLOSE_LIMIT_MS = 10_000;
  * `signal` ends every wait; a link is closed by whoever holds it.
  */
 export function childVendor(kind: ChildKind, signal: AbortSignal): Vendor {
-  const yard: Yard = { kind, signal, held: new Map(), turns: new Map() };
+  const yard: Yard = { kind, signal, held: new Map() };
+  const inTurn = takeTurns();
   return {
     name: kind.name,
-    create: (id, spec, progress) => inTurn(yard, id, () => create(yard, id, spec, progress)),
-    get: (id, spec, progress) => inTurn(yard, id, () => get(yard, id, spec, progress)),
-    hibernate: (id) => inTurn(yard, id, () => look(yard, id)),
-    delete: (id) => inTurn(yard, id, () => remove(yard, id)),
+    create: (id, spec, progress) => inTurn(id, () => create(yard, id, spec, progress)),
+    get: (id, spec, progress) => inTurn(id, () => get(yard, id, spec, progress)),
+    hibernate: (id) => inTurn(id, () => look(yard, id)),
+    delete: (id) => inTurn(id, () => remove(yard, id)),
   };
 }
 
@@ -74,8 +78,6 @@ type Yard = {
   readonly kind: ChildKind;
   readonly signal: AbortSignal;
   readonly held: Map<CellId, Held>;
-  /** The last of those who wait to look at, or change, a cell. */
-  readonly turns: Map<CellId, Promise<unknown>>;
 };
 
 type Held = Pending | Ready;
@@ -90,18 +92,6 @@ type Pending = {
 
 type Ready = { readonly kind: "ready"; readonly link: Link };
 
-/** One at a time for each cell, in the order of asking. */
-function inTurn<T>(yard: Yard, id: CellId, work: () => Promise<T>): Promise<T> {
-  const before = yard.turns.get(id) ?? Promise.resolve();
-  const mine = before.then(work, work);
-  yard.turns.set(id, mine);
-  const leave = (): void => {
-    if (yard.turns.get(id) === mine) yard.turns.delete(id);
-  };
-  mine.then(leave, leave);
-  return mine;
-}
-
 async function create(
   yard: Yard,
   id: CellId,
@@ -115,6 +105,7 @@ async function create(
     vendor: name,
     generation: 0,
     boundary: null,
+    groups: [],
     running: { kind: "none" },
   };
   try {
@@ -152,9 +143,11 @@ async function look(yard: Yard, id: CellId): Promise<Result<Observation>> {
   const record = await readRecord(yard.kind.home, id, yard.kind.name);
   if (!record.ok) return record;
   if (record.value === undefined) return ok({ kind: "gone" });
-  const { running } = record.value;
-  const alive = running.kind === "started" && (await isAlive(running.agent));
-  return ok({ kind: alive ? "stopping" : "stopped" });
+  return ok({ kind: (await isBusy(record.value)) ? "stopping" : "stopped" });
+}
+
+async function isBusy({ running }: CellRecord): Promise<boolean> {
+  return running.kind === "started" && isAlive(running.agent);
 }
 
 async function remove(yard: Yard, id: CellId): Promise<Result<Observation>> {
@@ -168,7 +161,7 @@ async function remove(yard: Yard, id: CellId): Promise<Result<Observation>> {
   const record = await readRecord(yard.kind.home, id, yard.kind.name);
   if (!record.ok) return record;
   if (record.value === undefined) return ok({ kind: "gone" });
-  const ended = await endAll(record.value);
+  const ended = await endAll(yard, record.value);
   if (!ended.ok) return ended;
   yard.held.delete(id);
   const removed = await removeCell(yard.kind.home, id);
@@ -182,8 +175,7 @@ async function begin(
   spec: CellSpec,
   progress: Progress,
 ): Promise<Observation> {
-  const { running } = record;
-  const busy = running.kind === "started" && (await isAlive(running.agent));
+  const busy = await isBusy(record);
   const pending: Pending = {
     kind: "pending",
     phase: busy ? "stopping" : "starting",
@@ -203,7 +195,7 @@ async function bringUp(
   pending: Pending,
 ): Promise<void> {
   const signal = AbortSignal.any([yard.signal, pending.stop.signal]);
-  const settled = await settle(record, spec, signal);
+  const settled = await settle(yard, record, spec, signal);
   if (settled.ok && pending.phase === "stopping") {
     pending.phase = "starting";
     tell(pending, { kind: "starting" });
@@ -223,13 +215,16 @@ function tell(pending: Pending, observation: Observation): void {
 
 /** Waits for an earlier agent to finish what it runs, and ends what it left behind. */
 async function settle(
+  yard: Yard,
   record: CellRecord,
   spec: CellSpec,
   signal: AbortSignal,
 ): Promise<Result<undefined>> {
   const { running } = record;
+  // Raised before every start: there is nothing yet that could have been left behind.
+  if (record.generation === 0) return ok(undefined);
   // It died as it started the cell: what it started has no name, and no host that it could serve.
-  if (running.kind === "none") return endAll(record);
+  if (running.kind === "none") return endAll(yard, record);
   const limitMs = spec.limits.commandTimeoutMs + STOPPING_SLACK_MS;
   if (!(await waitForEnd(running.agent, limitMs, signal))) {
     if (signal.aborted) return fail(fault("unavailable", "the wait was given up", record.id));
@@ -242,25 +237,26 @@ async function settle(
       ),
     );
   }
-  return endAll(record);
+  return endAll(yard, record);
 }
 
 /** Kills every process of the cell, and waits until they are gone. */
-async function endAll(record: CellRecord): Promise<Result<undefined>> {
-  const { id, running } = record;
+async function endAll({ kind }: Yard, record: CellRecord): Promise<Result<undefined>> {
+  const { id, running, groups } = record;
+  const counted = await endGroups({ directories: groups }, KILL_LIMIT_MS);
   const named = running.kind === "none" || (await end([running.root, running.agent]));
   // Without a process namespace, what the agent started outlives it; and a start that was cut short
   // has processes that nobody had named yet.
-  if (named && (await endMarked(`${CELL_VARIABLE}=${id}`, KILL_LIMIT_MS))) return ok(undefined);
+  if (counted && named && (await endMarked(`${CELL_VARIABLE}=${id}`, KILL_LIMIT_MS))) {
+    return (await kind.clear?.(id, directoryOf(kind.home, id))) ?? ok(undefined);
+  }
   return fail(fault("unavailable", "a process of the cell does not end", id, "try again"));
 }
 
 async function end(names: readonly ProcessName[]): Promise<boolean> {
   for (const name of names) await killProcess(name);
-  for (const name of names) {
-    if (!(await waitForEnd(name, KILL_LIMIT_MS, NEVER))) return false;
-  }
-  return true;
+  const ended = await Promise.all(names.map((name) => waitForEnd(name, KILL_LIMIT_MS, NEVER)));
+  return ended.every((isEnded) => isEnded);
 }
 
 /** Starts the next generation, and holds it for as long as its link lives. */
@@ -277,29 +273,38 @@ async function start(
   const next: CellRecord = {
     ...record,
     generation: record.generation + 1,
+    groups: yard.kind.counts ? await groupsOf(record.id, record.generation + 1, spec.limits) : [],
     running: { kind: "none" },
   };
-  const raised = await writeRecord(home, next);
-  if (!raised.ok) return raised;
-  const resolved = { ...spec, workspace: workspace.value };
-  const kept = await keptDirectories(directory);
-  if (!kept.ok) return kept;
   const { id, boundary: before } = record;
-  const plan = await yard.kind.prepare({ id, spec: resolved, directory, before }, signal);
+  const resolved = { ...spec, workspace: workspace.value };
+  // The disk takes its time, and nothing has been started while both are under way.
+  const [raised, plan] = await Promise.all([
+    writeRecord(home, next),
+    prepare(yard, { id, spec: resolved, directory, before }, signal),
+  ]);
+  if (!raised.ok) return raised;
   if (!plan.ok) return plan;
+  const network = await linkNetwork(id, spec, plan.value.boundary, yard.kind.egress);
+  if (!network.ok) return network;
   const launched = await launch(plan.value, directory, signal);
   if (!launched.ok) {
-    await endAll(next);
+    await endAll(yard, next);
     return launched;
   }
   const { agent, root } = launched.value;
-  const { boundary } = plan.value;
-  const started: CellRecord = { ...next, boundary, running: { kind: "started", agent, root } };
-  const recorded = await writeRecord(home, started);
-  const ready = recorded.ok
-    ? await connect(yard, started, spec, plan.value, launched.value, signal)
-    : recorded;
-  if (!ready.ok) await endAll(started);
+  const running = { kind: "started", agent, root } as const;
+  const started: CellRecord = { ...next, boundary: plan.value.boundary, running };
+  // Both before it is let go: it has a name, and all that it starts is counted.
+  const [recorded, joined] = await Promise.all([
+    writeRecord(home, started),
+    joinAll(started.groups, [agent, root]),
+  ]);
+  const held = recorded.ok ? joined : recorded;
+  const ready = held.ok
+    ? await connect(yard, started, spec, plan.value, launched.value, network.value, signal)
+    : held;
+  if (!ready.ok) await endAll(yard, started);
   return ready;
 }
 
@@ -309,12 +314,14 @@ async function connect(
   spec: CellSpec,
   plan: Launch,
   launched: Launched,
+  network: LinkNetwork,
   signal: AbortSignal,
 ): Promise<Result<Ready>> {
   const { id } = record;
   let lost = false;
   const lose = (): void => {
     lost = true;
+    network.close();
     const held = yard.held.get(id);
     if (held?.kind === "ready" && held.link.generation === record.generation) yard.held.delete(id);
   };
@@ -323,6 +330,8 @@ async function connect(
     lose();
     // bubblewrap's first process stays for as long as a daemon that the agent left behind.
     await killProcess(launched.root);
+    // A daemon that nothing names as ours any more is still in the group.
+    await endGroups({ directories: record.groups }, KILL_LIMIT_MS);
   });
   launched.release();
   const link = await connectLink(
@@ -331,10 +340,14 @@ async function connect(
       cell: id,
       generation: record.generation,
       ...plan.inside,
+      ...network.opening,
       limits: spec.limits,
-      variables: variablesOf({ ...plan.inside.variables, ...spec.variables, [CELL_VARIABLE]: id }),
+      variables: Object.entries({
+        ...{ ...plan.inside.variables, ...spec.variables, [CELL_VARIABLE]: id },
+      }).map(([name, value]) => ({ name, value })),
     },
     plan.boundary,
+    network.handlers,
     signal,
   );
   if (link.ok && !lost) {
@@ -348,10 +361,6 @@ async function connect(
   return fail(await startFault(plan, directoryOf(yard.kind.home, id), link));
 }
 
-function variablesOf(table: Readonly<Record<string, string>>): readonly Variable[] {
-  return Object.entries(table).map(([name, value]) => ({ name, value }));
-}
-
 /** Why an agent did not come up: in the sandbox's own words, where it said any. */
 async function startFault(
   plan: Launch,
@@ -361,32 +370,18 @@ async function startFault(
   const words = await logTail(directory);
   const cause = link.ok ? "the agent ended as it started" : link.fault.message;
   if (words.trim() === "") return fault("unavailable", cause, directory.path);
-  const what = plan.wrapper.kind === "none" ? "the agent" : "bubblewrap";
-  return diagnose(`${cause}; ${what}`, words);
+  return diagnose(`${cause}; ${whatStarts(plan)}`, words);
 }
 
 /** The cell's disk outlives its starts, and somebody may have removed it; its scratch does not. */
-async function keptDirectories(directory: CellDirectory): Promise<Result<undefined>> {
+async function prepare({ kind }: Yard, start: Start, signal: AbortSignal): Promise<Result<Launch>> {
+  const { path, spool, home, scratch } = start.directory;
   try {
-    await mkdir(directory.spool, { recursive: true, mode: 0o700 });
-    await mkdir(directory.home, { recursive: true, mode: 0o700 });
+    await mkdir(spool, { recursive: true, mode: 0o700 });
+    await mkdir(home, { recursive: true, mode: 0o700 });
   } catch (error) {
-    return fail(ioFault(error, directory.path));
+    return fail(ioFault(error, path));
   }
-  return emptyDirectory(directory.scratch, 0o1777);
-}
-
-/** The real path of a directory. */
-async function directoryAt(path: string): Promise<Result<string>> {
-  try {
-    const real = await realpath(path);
-    if ((await stat(real)).isDirectory()) return ok(real);
-    return fail(fault("unavailable", "the workspace is not a directory", path));
-  } catch (error) {
-    return fail(fault("unavailable", `the workspace: ${wordsOf(error)}`, path));
-  }
-}
-
-function wordsOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  const emptied = await emptyDirectory(scratch, 0o1777);
+  return emptied.ok ? kind.prepare(start, signal) : emptied;
 }

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { type Fault, fault } from "@dev/protocol";
 
 /**
@@ -22,6 +23,14 @@ export function missingProgram(program: string): Fault {
   );
 }
 
+/** The same, found out before anything is begun; null when it is there. */
+export function lookFor(program: string, path: string): Fault | null {
+  const places = program.includes("/")
+    ? [program]
+    : path.split(":").map((directory) => `${directory}/${program}`);
+  return places.some((place) => existsSync(place)) ? null : missingProgram(program);
+}
+
 type Cause = { readonly sign: RegExp; readonly subject: string; readonly mend: string };
 
 const UTIL_LINUX = "apt-get install util-linux, or your system's package of that name";
@@ -29,11 +38,48 @@ const BUBBLEWRAP = "apt-get install bubblewrap, or your system's package of that
 
 const PROGRAMS = [
   { name: /bwrap[^/]*$/, what: "bubblewrap", mend: BUBBLEWRAP },
+  {
+    name: /runsc[^/]*$/,
+    what: "gVisor",
+    mend:
+      "install gVisor's runsc, of 2024 or later: its install page has packages, and Go builds it " +
+      "from the module gvisor.dev/gvisor; or name the program as `binary` under [gvisor]",
+  },
+  {
+    name: /runc[^/]*$/,
+    what: "runc",
+    mend: "apt-get install runc, or your system's package of that name",
+  },
+  {
+    name: /podman[^/]*$/,
+    what: "podman",
+    mend: "apt-get install podman, or your system's package of that name",
+  },
   { name: /(^|\/)(unshare|setpriv|prlimit|mount)$/, what: "util-linux", mend: UTIL_LINUX },
 ] as const;
 
 /** In order: an earlier one is more exact. */
 const CAUSES: readonly Cause[] = [
+  {
+    sign: /containerManager\.StartRoot|\/dev\/kvm/,
+    subject: "gVisor's platform",
+    mend: 'name another under [gvisor]: platform = "systrap", or "ptrace"',
+  },
+  {
+    sign: /image not known|manifest unknown|short-name|initializing source/,
+    subject: "image",
+    mend: "pull the image, or name another one under [container]",
+  },
+  {
+    sign: /newuidmap|newgidmap|subuid|subgid/,
+    subject: "/etc/subuid",
+    mend: "apt-get install uidmap, and give this account a range in /etc/subuid and /etc/subgid",
+  },
+  {
+    sign: /cgroup/,
+    subject: "cgroups",
+    mend: "mount cgroups with their memory and pids controllers, or do not run as root",
+  },
   {
     sign: /(failed to execute|cannot execute|not found|exec\w*) .*bwrap|bwrap: (not found|No such)/i,
     subject: "bubblewrap",

@@ -8,7 +8,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type Fault, fail, fault, ok, type Result } from "@dev/protocol";
 import type { Boundary } from "../vendor.ts";
 import { diagnose, missingProgram } from "./diagnosis.ts";
-import { nameProcess, type ProcessName } from "./process.ts";
+import { isMarked, nameProcess, type ProcessName } from "./process.ts";
 import type { CellDirectory } from "./record.ts";
 import { DESCRIPTORS } from "./sandbox.ts";
 
@@ -21,12 +21,23 @@ export type Launch = {
   readonly cwd: string;
   readonly wrapper:
     | { readonly kind: "none" }
-    | { readonly kind: "bubblewrap"; readonly args: readonly string[]; readonly files: Files };
+    | { readonly kind: "bubblewrap"; readonly args: readonly string[]; readonly files: Files }
+    /**
+     * A runtime that passes two descriptors on, and writes the pid of the first process to a file. That
+     * process has the mark among its variables or its arguments.
+     */
+    | {
+        readonly kind: "runtime";
+        readonly name: string;
+        readonly pidFile: string;
+        readonly mark: string;
+      };
   /** Where things are, as the agent sees them. */
   readonly inside: {
     readonly workspace: string;
     readonly spool: string;
     readonly rg: string;
+    readonly pty: string;
     /** For every command. */
     readonly variables: Readonly<Record<string, string>>;
   };
@@ -46,11 +57,15 @@ export type Launched = {
 };
 
 /** From the first process to its name. */
-const LAUNCH_LIMIT_MS = 20_000;
+const LAUNCH_LIMIT_MS = 60_000;
 /** Of a log, how much of its end is told. */
 const LOG_TAIL_BYTES = 4096;
 /** Descriptors above this are not looked for: a stdio table would have to be as long. */
 const DESCRIPTOR_LIMIT = 65_536;
+/** How often a runtime's file is looked for. */
+const PID_POLL_MS = 5;
+/** Beside the link, in a container: it waits for a line on it before it becomes the agent. */
+export const GATE_DESCRIPTOR = 4;
 
 /**
  * Starts the process, and answers when both names are known. It inherits nothing of ours but what the
@@ -93,7 +108,7 @@ export async function logTail(directory: CellDirectory): Promise<string> {
 }
 
 function filesOf(plan: Launch): Files {
-  if (plan.wrapper.kind === "none") return [];
+  if (plan.wrapper.kind !== "bubblewrap") return [];
   return [Buffer.from(plan.wrapper.args.map((arg) => `${arg}\0`).join("")), ...plan.wrapper.files];
 }
 
@@ -118,15 +133,13 @@ function stdioOf(
 ): StdioOptions {
   const stdio: Exclude<StdioOptions, string> = ["ignore", log, log, "pipe"];
   if (plan.wrapper.kind === "bubblewrap") stdio.push("pipe", "pipe", ...files);
+  if (plan.wrapper.kind === "runtime") stdio.push("pipe");
+  const ownCount = stdio.length;
   for (const leak of leakedDescriptors()) {
     while (stdio.length <= leak) stdio.push("ignore");
-    if (leak >= stdioLengthOf(plan, files)) stdio[leak] = nothing;
+    if (leak >= ownCount) stdio[leak] = nothing;
   }
   return stdio;
-}
-
-function stdioLengthOf(plan: Launch, files: readonly number[]): number {
-  return plan.wrapper.kind === "none" ? DESCRIPTORS.info : DESCRIPTORS.args + files.length;
 }
 
 /**
@@ -175,26 +188,33 @@ async function named(
     Promise.race([rootPidOf(plan, child), ended]),
     signal,
   );
-  const agent = child.pid === undefined ? undefined : await nameProcess(child.pid);
   const root = rootPid === undefined ? undefined : await nameProcess(rootPid);
+  // A runtime's own process may end, and what it started may not.
+  const agent = plan.wrapper.kind === "runtime" ? root : await nameProcess(child.pid ?? 0);
   const link = pipes[DESCRIPTORS.link];
   if (agent !== undefined && root !== undefined && link instanceof Duplex) {
-    const block = pipes[DESCRIPTORS.block];
+    const gate = pipes[plan.wrapper.kind === "runtime" ? GATE_DESCRIPTOR : DESCRIPTORS.block];
     const release = (): void => {
-      if (block instanceof Writable) block.end("go");
+      if (gate instanceof Writable) gate.end("go\n");
     };
     return ok({ link, agent, root, release, ended });
   }
   child.kill("SIGKILL");
-  if (child.pid !== undefined) await ended;
+  await ended;
   if (spawnFault !== undefined) return fail(spawnFault);
-  const what = plan.wrapper.kind === "none" ? "the agent" : "bubblewrap";
-  return fail(diagnose(what, await logTail(directory)));
+  return fail(diagnose(whatStarts(plan), await logTail(directory)));
+}
+
+/** What it is that has something to say when a start fails. */
+export function whatStarts({ wrapper }: Launch): string {
+  if (wrapper.kind === "none") return "the agent";
+  return wrapper.kind === "runtime" ? wrapper.name : "bubblewrap";
 }
 
 /** bubblewrap tells the pid of the cell's first process, as JSON; a plain agent is its own root. */
 async function rootPidOf(plan: Launch, child: ChildProcess): Promise<number | undefined> {
   if (plan.wrapper.kind === "none") return child.pid;
+  if (plan.wrapper.kind === "runtime") return pidIn(plan.wrapper, child);
   const info = child.stdio[DESCRIPTORS.info];
   if (!(info instanceof Readable)) return undefined;
   let text = "";
@@ -203,6 +223,20 @@ async function rootPidOf(plan: Launch, child: ChildProcess): Promise<number | un
     if (text.length > LOG_TAIL_BYTES) return undefined;
     const pid = /"child-pid"\s*:\s*(\d+)/.exec(text)?.[1];
     if (pid !== undefined && text.includes("}")) return Number(pid);
+  }
+  return undefined;
+}
+
+/** The pid that a runtime has written down, if it is of this cell: nothing is killed on its word alone. */
+async function pidIn(
+  { pidFile, mark }: Extract<Launch["wrapper"], { kind: "runtime" }>,
+  child: ChildProcess,
+): Promise<number | undefined> {
+  while (child.exitCode === null && child.signalCode === null && child.pid !== undefined) {
+    const text = await readFile(pidFile, "utf8").catch(() => "");
+    const pid = Number(/^\d+$/.exec(text.trim())?.[0] ?? 0);
+    if (pid > 1 && (await isMarked(pid, mark))) return pid;
+    await delay(PID_POLL_MS);
   }
   return undefined;
 }

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { type Fault, fail, fault, ok, type Result } from "@dev/protocol";
 import type { Vendor } from "../vendor.ts";
-import type { MachineOptions } from "./bubblewrap.ts";
 import { CELL_VARIABLE, childVendor, type Start } from "./child.ts";
 import { diagnose, missingProgram } from "./diagnosis.ts";
+import type { MachineOptions } from "./environment.ts";
 import type { Launch } from "./launch.ts";
 import { isWithin, type Mount } from "./mount.ts";
 import { codeOf } from "./record.ts";
@@ -51,6 +51,8 @@ export function localVendor(options: LocalOptions, signal: AbortSignal = NEVER):
     {
       name: "local",
       home: options.home,
+      counts: true,
+      egress: options.egress,
       prepare: async (start) => {
         const found = await confinement();
         if (found.kind === "process") return confined(options, start);
@@ -98,15 +100,20 @@ async function findConfinement(options: LocalOptions): Promise<Confinement> {
 const run = promisify(execFile);
 
 /**
- * What the person's own git and Dev obey outside the cell is theirs to write: hooks, configuration. The
- * rest of `.git` stays writable, for commits; it is a mount of its own, so that it cannot be moved away
- * and another put into its place. Repositories inside the workspace are not guarded.
+ * What the person's own git and Dev obey outside the cell is theirs to write: hooks, configuration, what
+ * sub-agents are told. The rest of `.git` and of `.agents` stays writable, for commits and notes; each is
+ * a mount of its own, so that it cannot be moved away and another put into its place. Repositories inside the workspace are not guarded.
  */
 async function steering(workspace: string): Promise<readonly Mount[]> {
   const [git, settings] = [join(workspace, ".git"), join(workspace, ".dev")];
   const [config, hooks] = [join(git, "config"), join(git, "hooks")];
   const mounts: Mount[] = [];
   if (await isOwn(settings)) mounts.push(bound(settings, false));
+  const shared = join(workspace, ".agents");
+  const agents = join(shared, "agents");
+  if ((await isOwn(shared)) && (await isOwn(agents))) {
+    mounts.push(bound(shared, true), bound(agents, false));
+  }
   // A link is left alone: what it leads to is outside, and read-only, or inside, and not git's own.
   if (!(await isOwn(git)) || !(await lstat(git)).isDirectory()) return mounts;
   mounts.push(bound(git, true));
@@ -190,6 +197,7 @@ async function confined(options: LocalOptions, start: Start): Promise<Result<Lau
       workspace: spec.workspace,
       spool: directory.spool,
       rg: programs.rg,
+      pty: programs.pty,
       variables: environment,
     },
   });
@@ -209,20 +217,22 @@ async function plain(options: LocalOptions, start: Start): Promise<Result<Launch
       workspace: spec.workspace,
       spool: directory.spool,
       rg: programs.rg,
+      pty: programs.pty,
       variables: environment,
     },
   });
 }
 
-type Programs = { readonly node: string; readonly agent: string; readonly rg: string };
+type Programs = Readonly<Record<"node" | "agent" | "rg" | "pty", string>>;
 
 async function programsOf(options: LocalOptions): Promise<Programs> {
-  const [node, agent, rg] = await Promise.all([
+  const [node, agent, rg, pty] = await Promise.all([
     realpath(options.node ?? process.execPath),
     realpath(options.agent),
     realpath(options.rg),
+    realpath(options.pty),
   ]);
-  return { node, agent, rg };
+  return { node, agent, rg, pty };
 }
 
 /** Directories of the machine's that a cell has its own of. */
@@ -237,7 +247,10 @@ const DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin";
 const PASSED_ON =
   /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TERM|COLORTERM|EDITOR|JAVA_HOME|GOROOT|GOPATH|GOBIN|GOFLAGS|CARGO_HOME|RUSTUP_HOME|NVM_DIR|NVM_BIN|VOLTA_HOME|PNPM_HOME|BUN_INSTALL|PYENV_ROOT|VIRTUAL_ENV|CONDA_PREFIX|PYTHONPATH|RBENV_ROOT|GEM_HOME|MANPATH|PKG_CONFIG_PATH|LD_LIBRARY_PATH|CC|CXX|CFLAGS|CXXFLAGS|LDFLAGS|MAKEFLAGS|NODE_ENV)$/;
 
-function passedOn(environment: LocalOptions["environment"]): Readonly<Record<string, string>> {
+/** Of the person's environment, what a command may be told. */
+export function passedOn(
+  environment: LocalOptions["environment"],
+): Readonly<Record<string, string>> {
   const passed: Record<string, string> = { PATH: DEFAULT_PATH, LANG: "C.UTF-8" };
   for (const [name, value] of Object.entries(environment)) {
     if (value !== undefined && PASSED_ON.test(name)) passed[name] = value;
@@ -325,13 +338,14 @@ const MACHINE_SECRETS: readonly string[] = [
   "/var/run/secrets",
 ];
 
-function credentialsOf(home: string | undefined): readonly string[] {
+/** Where programs keep what lets them act as the person. */
+export function credentialsOf(home: string | undefined): readonly string[] {
   const own = home === undefined ? [] : CREDENTIALS.map((name) => join(home, name));
   return [...own, ...MACHINE_SECRETS];
 }
 
 /** Those that are there, under their real paths: a mount does not go through a link. */
-async function present(
+export async function present(
   paths: readonly string[],
 ): Promise<readonly { readonly path: string; readonly isDirectory: boolean }[]> {
   const found = await Promise.all(

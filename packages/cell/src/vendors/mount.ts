@@ -29,9 +29,7 @@ export type MountArguments = {
  */
 export function mountArguments(mounts: readonly Mount[], firstDescriptor: number): MountArguments {
   const files: Uint8Array[] = [];
-  const sorted = mounts
-    .filter((mount, index) => !mounts.slice(index + 1).some((later) => later.at === mount.at))
-    .sort((one, other) => depthOf(one.at) - depthOf(other.at));
+  const sorted = arranged(mounts);
   const args = sorted.flatMap((mount) => {
     if (mount.kind !== "text") return argumentsOf(mount);
     files.push(Buffer.from(mount.text));
@@ -40,6 +38,13 @@ export function mountArguments(mounts: readonly Mount[], firstDescriptor: number
   // Only now: a deeper mount's own directory may have been made in it.
   for (const mount of sorted) if (mount.kind === "hidden") args.push("--remount-ro", mount.at);
   return { args, files };
+}
+
+/** In the order to mount them in: what is above before what is below it, and of two at one path the later. */
+export function arranged(mounts: readonly Mount[]): readonly Mount[] {
+  return mounts
+    .filter((mount, index) => !mounts.slice(index + 1).some((later) => later.at === mount.at))
+    .sort((one, other) => depthOf(one.at) - depthOf(other.at));
 }
 
 /** Whether `path` is `directory`, or lies below it; both absolute. */

@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
+import { basename } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 
@@ -11,6 +12,8 @@ export type ProcessName = { readonly pid: number; readonly started: string };
 
 /** How often a process that should end is looked at. */
 const PROCESS_POLL_MS = 20;
+/** How many looks in a row find nothing where there is nothing. */
+const EMPTY_LOOKS = 2;
 /** How many processes of one machine are looked through. */
 const PROCESS_LIMIT = 100_000;
 
@@ -48,25 +51,55 @@ export async function waitForEnd(
  * within the limit. The environment is what a daemon keeps when it leaves its session and its parent;
  * one that clears it is not found. Linux only: elsewhere nothing is found.
  */
-export async function endMarked(entry: string, limitMs: number): Promise<boolean> {
-  for (let waitedMs = 0; ; waitedMs += PROCESS_POLL_MS) {
-    // Again and again: one that was just being forked had not been listed.
-    const marked = await findMarked(entry);
-    if (marked.length === 0) return true;
+export function endMarked(entry: string, limitMs: number): Promise<boolean> {
+  return endFound((pid) => hasEntry(pid, entry), limitMs);
+}
+
+/**
+ * The same for every process of a program whose name begins so, and that has this word among its
+ * arguments: what a runtime starts beside a container has none of our variables.
+ */
+export function endRuntimes(program: string, word: string, limitMs: number): Promise<boolean> {
+  return endFound(async (pid) => {
+    const text = await readFile(`/proc/${pid}/cmdline`, "latin1").catch(() => "");
+    const [path = "", ...words] = text.split("\0");
+    return basename(path).startsWith(program) && words.includes(word);
+  }, limitMs);
+}
+
+type Found = (pid: number) => Promise<boolean>;
+
+async function endFound(isOne: Found, limitMs: number): Promise<boolean> {
+  for (let waitedMs = 0, emptyCount = 0; ; waitedMs += PROCESS_POLL_MS) {
+    // Again and again: one that was just being forked had not been listed, and who forked it may have
+    // ended before it was looked at. So finding nothing once says little.
+    const found = await find(isOne);
+    emptyCount = found.length === 0 ? emptyCount + 1 : 0;
+    if (emptyCount === EMPTY_LOOKS) return true;
+    if (emptyCount > 0) continue;
     if (waitedMs >= limitMs) return false;
-    for (const pid of marked) send(pid);
+    for (const pid of found) send(pid);
     await delay(PROCESS_POLL_MS);
   }
 }
 
-async function findMarked(entry: string): Promise<readonly number[]> {
+/** Whether this word is somewhere in the process's variables or arguments. Linux only. */
+export async function isMarked(pid: number, word: string): Promise<boolean> {
+  for (const name of ["environ", "cmdline"]) {
+    const text = await readFile(`/proc/${pid}/${name}`, "latin1").catch(() => "");
+    if (text.includes(word)) return true;
+  }
+  return false;
+}
+
+async function find(isOne: Found): Promise<readonly number[]> {
   if (process.platform !== "linux") return [];
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
-  const marked: number[] = [];
+  const found: number[] = [];
   for (const pid of pids.slice(0, PROCESS_LIMIT)) {
-    if (pid !== process.pid && (await hasEntry(pid, entry))) marked.push(pid);
+    if (pid !== process.pid && (await isOne(pid))) found.push(pid);
   }
-  return marked;
+  return found;
 }
 
 async function hasEntry(pid: number, entry: string): Promise<boolean> {

@@ -1,6 +1,17 @@
 import { execFile } from "node:child_process";
-import { chmod, lstat, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
-import { join } from "node:path";
+import {
+  chmod,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  stat,
+} from "node:fs/promises";
+import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { type CellId, fail, fault, ok, parseCellId, type Result } from "@dev/protocol";
 import type { Boundary } from "../vendor.ts";
@@ -16,6 +27,8 @@ export type CellRecord = {
   readonly generation: number;
   /** What its last start had, so that no later one has less unasked; null before the first. */
   readonly boundary: Boundary | null;
+  /** The control groups that its processes are in; none where the machine has none for us. */
+  readonly groups: readonly string[];
   readonly running: Running;
 };
 
@@ -143,6 +156,18 @@ export async function emptyDirectory(path: string, mode: number): Promise<Result
   }
 }
 
+/** The real path of a workspace. Fault `unavailable`: there is no such directory. */
+export async function directoryAt(path: string): Promise<Result<string>> {
+  try {
+    const real = await realpath(path);
+    if ((await stat(real)).isDirectory()) return ok(real);
+    return fail(fault("unavailable", "the workspace is not a directory", path));
+  } catch (error) {
+    const words = error instanceof Error ? error.message : String(error);
+    return fail(fault("unavailable", `the workspace: ${words}`, path));
+  }
+}
+
 export function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }
@@ -196,7 +221,10 @@ function parse(text: string): CellRecord | undefined {
     if (typeof value !== "object" || value === null) return undefined;
     const record = value as Partial<CellRecord>;
     if (record.version !== 1 || !Number.isSafeInteger(record.generation)) return undefined;
-    return isRunning(record.running) ? (record as CellRecord) : undefined;
+    const { groups = [] } = record;
+    // What is in a group is killed with it: it has to be this cell's.
+    if (!groups.every((group) => basename(group).startsWith(`dev-${record.id}.`))) return undefined;
+    return isRunning(record.running) ? ({ ...record, groups } as CellRecord) : undefined;
   } catch {
     return undefined;
   }

@@ -127,7 +127,7 @@ export const DEVICES: readonly Mount[] = [
 ];
 
 /** Daemons' sockets lie in the real one. */
-export const RUN: Mount = {
+export const RUN: Extract<Mount, { kind: "tmpfs" }> = {
   kind: "tmpfs",
   at: "/run",
   sizeBytes: 64 * 1024 * 1024,

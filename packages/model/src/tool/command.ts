@@ -8,7 +8,8 @@ const ARGV_LIMIT = 4096;
 const SHELL: readonly string[] = ["/bin/sh", "-c"];
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-const argv = (what: string) =>
+/** The words of a command. */
+export const argv = (what: string): v.GenericSchema<string[]> =>
   v.pipe(
     v.array(v.string()),
     v.minLength(1, "expected at least one word"),

@@ -59,7 +59,7 @@ export const PLAN: Tool = defineTool({
 export const SPAWN: Tool = defineTool({
   name: "spawn",
   description:
-    "Hands a task to another agent with a conversation of its own, and waits for it. Answers with its last text. Fails if no more agents may be started. It knows only what the prompt tells it.",
+    "Hands a task to another agent, with a conversation of its own in the same workspace, and waits for it. Answers with its last text and nothing else of what it saw: use it for work that can be told in full and whose details you need not know, such as a search through many files. Several in one reply work at the same time. It knows only what the prompt tells it. Fails if no more agents may be started.",
   schema: v.strictObject({
     prompt: filled("The whole task, with all that must be known to do it."),
     agent: v.optional(

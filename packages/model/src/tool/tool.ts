@@ -1,4 +1,4 @@
-import type { CallOp } from "@dev/protocol";
+import { type CallOp, OWN_SERVER, type ToolOp } from "@dev/protocol";
 import * as v from "valibot";
 
 /** A tool that a model may be offered: what it is told, and how its arguments become an op. */
@@ -20,6 +20,7 @@ export type ToolName =
   | "patch"
   | "exec"
   | "git"
+  | "fix"
   | "question"
   | "plan"
   | "spawn";
@@ -31,7 +32,8 @@ export type Reading =
 /** A schema of one object that takes no other argument than its own. */
 type Arguments = v.StrictObjectSchema<v.ObjectEntries, undefined>;
 
-type OpOf<K extends ToolName> = Extract<CallOp, { readonly kind: K }>;
+/** The op of a tool of Dev's own is no kind of itself: its server and its name say which it is. */
+type OpOf<K extends ToolName> = K extends "fix" ? ToolOp : Extract<CallOp, { readonly kind: K }>;
 
 export type Definition<K extends ToolName, S extends Arguments> = {
   readonly name: K;
@@ -67,7 +69,7 @@ export function unless<T>(value: T, byDefault: T): T | undefined {
 }
 
 function isKind<K extends ToolName>(op: CallOp, name: K): op is OpOf<K> {
-  return op.kind === name;
+  return op.kind === "tool" ? op.server === OWN_SERVER && op.name === name : op.kind === name;
 }
 
 function refused(reason: string): Reading {

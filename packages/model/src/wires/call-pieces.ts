@@ -1,5 +1,6 @@
 import type { Call } from "@dev/protocol";
 import { fieldsOf } from "../json.ts";
+import type { Ask } from "../router.ts";
 import { parseCall } from "../tools.ts";
 
 /** The calls of a reply, put together from the pieces in which they come. */
@@ -7,7 +8,7 @@ export type CallPieces = {
   /** Takes one entry of `tool_calls`; false when there are more calls than the limit. */
   readonly take: (piece: unknown) => boolean;
   readonly lengthUnits: () => number;
-  /** The calls in their order. Of a reply that may be cut, the last is run only if it is whole. */
+  /** The calls in their order; see `callsOf`. */
   readonly calls: (end: "whole" | "maybe_cut") => readonly Call[];
 };
 
@@ -24,6 +25,9 @@ export function openCallPieces(taken: ReadonlySet<string>, limitCount: number): 
       const fn = fieldsOf(piece.function);
       const id = typeof piece.id === "string" ? piece.id : "";
       const name = typeof fn?.name === "string" ? fn.name : "";
+      const text = argumentsOf(fn?.arguments);
+      // A piece that says nothing begins nothing.
+      if (id === "" && name === "" && text === "") return true;
       const index = typeof piece.index === "number" ? piece.index : null;
       let call = calledBefore(all, index, id, name);
       if (call === undefined) {
@@ -33,23 +37,48 @@ export function openCallPieces(taken: ReadonlySet<string>, limitCount: number): 
       }
       // Some repeat the whole name in every piece.
       if (name !== call.name) call.name += name;
-      const text = argumentsOf(fn?.arguments);
       call.arguments += text;
       units += name.length + text.length;
       return true;
     },
     lengthUnits: () => units,
-    calls(end) {
-      const ordered = all.toSorted((left, right) => left.index - right.index);
-      const refs = new Set(taken);
-      return ordered.map((pieces, position) => {
-        const ref = mintRef(pieces.id, refs);
-        refs.add(ref);
-        const cut = end === "maybe_cut" && position === ordered.length - 1 && !isWhole(pieces);
-        return { ref, op: cut ? cutOff(pieces) : parseCall(pieces.name, pieces.arguments) };
-      });
-    },
+    calls: (end) =>
+      callsOf(
+        all.toSorted((left, right) => left.index - right.index),
+        taken,
+        end,
+      ),
   };
+}
+
+/** A call as far as it came; `id` is the provider's. */
+export type CameCall = { readonly id: string; readonly name: string; readonly arguments: string };
+
+/**
+ * The calls, each with a ref of its own. Of a reply that may be cut only what is whole is a call: of
+ * several whose pieces come mixed, any may be half.
+ */
+export function callsOf(
+  came: readonly CameCall[],
+  taken: ReadonlySet<string>,
+  end: "whole" | "maybe_cut",
+): readonly Call[] {
+  const refs = new Set(taken);
+  return came.map((call) => {
+    const ref = mintRef(call.id, refs);
+    refs.add(ref);
+    const half = end === "maybe_cut" && !isWhole(call.arguments);
+    return { ref, op: half ? cutOff(call) : parseCall(call.name, call.arguments) };
+  });
+}
+
+/** The refs of the conversation so far. */
+export function refsOf(ask: Ask): ReadonlySet<string> {
+  const refs = new Set<string>();
+  for (const message of ask.messages) {
+    if (message.kind === "assistant") for (const call of message.calls) refs.add(call.ref);
+  }
+  return refs;
 }
 
 /**
@@ -69,7 +98,8 @@ function calledBefore(
   return begins ? undefined : last;
 }
 
-function argumentsOf(value: unknown): string {
+/** A call's arguments as JSON text; some servers send them as the object itself. */
+export function argumentsOf(value: unknown): string {
   if (typeof value === "string") return value;
   if (fieldsOf(value) === null) return "";
   try {
@@ -81,17 +111,17 @@ function argumentsOf(value: unknown): string {
 }
 
 /** No proper prefix of a JSON object is one, so what can be read as an object is whole. */
-function isWhole(pieces: Pieces): boolean {
+function isWhole(text: string): boolean {
   try {
-    return fieldsOf(JSON.parse(pieces.arguments)) !== null;
+    return fieldsOf(JSON.parse(text)) !== null;
   } catch {
     return false;
   }
 }
 
-function cutOff(pieces: Pieces): Call["op"] {
+function cutOff(call: CameCall): Call["op"] {
   const reason = "arguments: the reply ended before they were whole, so the call was not made";
-  return { kind: "invalid", name: pieces.name, reason, arguments: pieces.arguments };
+  return { kind: "invalid", name: call.name, reason, arguments: call.arguments };
 }
 
 /** The provider's id where it is one and is new; otherwise the next of a row that needs no chance. */

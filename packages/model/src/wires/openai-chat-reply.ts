@@ -3,7 +3,8 @@ import { type Fields, fieldsOf, listOf, textOf } from "../json.ts";
 import type { RouterLimits } from "../limit.ts";
 import { readProviderError } from "../provider-fault.ts";
 import type { Ask, Delta } from "../router.ts";
-import { type CallPieces, openCallPieces } from "./call-pieces.ts";
+import { usageOf } from "../usage.ts";
+import { type CallPieces, openCallPieces, refsOf } from "./call-pieces.ts";
 import type { Reply, Step } from "./wire.ts";
 
 type ReplyAnswer = ModelAnswer & { readonly kind: "reply" };
@@ -71,7 +72,7 @@ function take(open: Open, text: string, part: "delta" | "message", limits: Route
   const chunk = fieldsOf(value);
   if (chunk === null) return { kind: "garbled", what: text };
   if (chunk.error || chunk.object === "error") return errorStep(value);
-  open.usage = usageOf(chunk.usage) ?? open.usage;
+  open.usage = used(open, chunk.usage);
   const choice = listOf(chunk.choices)
     .map(fieldsOf)
     .find((each) => each !== null && (each.index ?? 0) === 0);
@@ -129,6 +130,7 @@ function answerOf(open: Open): ReplyAnswer | null {
     calls,
     // Many servers say `stop` although they call.
     stop: stop === "end" && calls.length > 0 ? "calls" : stop,
+    opaque: "",
   };
 }
 
@@ -138,25 +140,14 @@ function stopOf(open: Open): "end" | "length" | "refusal" {
   return LENGTHS.has(finish) ? "length" : "end";
 }
 
-function usageOf(value: unknown): Usage | null {
+function used(open: Open, value: unknown): Usage {
   const usage = fieldsOf(value);
-  if (usage === null) return null;
-  return {
-    inputTokens: countOf(usage.prompt_tokens),
-    cachedTokens: countOf(fieldsOf(usage.prompt_tokens_details)?.cached_tokens),
-    outputTokens: countOf(usage.completion_tokens),
-    reasoningTokens: countOf(fieldsOf(usage.completion_tokens_details)?.reasoning_tokens),
+  if (usage === null) return open.usage;
+  const said = {
+    input: usage.prompt_tokens,
+    cached: fieldsOf(usage.prompt_tokens_details)?.cached_tokens,
+    output: usage.completion_tokens,
+    reasoning: fieldsOf(usage.completion_tokens_details)?.reasoning_tokens,
   };
-}
-
-function countOf(value: unknown): number {
-  return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? value : 0;
-}
-
-function refsOf(ask: Ask): ReadonlySet<string> {
-  const refs = new Set<string>();
-  for (const message of ask.messages) {
-    if (message.kind === "assistant") for (const call of message.calls) refs.add(call.ref);
-  }
-  return refs;
+  return usageOf(said, open.usage);
 }

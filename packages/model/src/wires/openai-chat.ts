@@ -1,7 +1,9 @@
 import type { Call, Message, UserMessage } from "@dev/protocol";
-import type { Ask } from "../router.ts";
+import type { Model } from "../catalog.ts";
+import type { Ask, Format } from "../router.ts";
 import { renderCall } from "../tools.ts";
 import { openReply } from "./openai-chat-reply.ts";
+import { wellFormed } from "./text.ts";
 import type { Wire } from "./wire.ts";
 
 /** Chat completions, as OpenAI defined them and most servers of models speak them. */
@@ -18,18 +20,24 @@ export const OPENAI_CHAT: Wire = {
 };
 
 /** The messages come last, so that the body of a longer conversation begins with the shorter one's. */
-function body(ask: Ask, model: string): string {
+function body(ask: Ask, model: string, known: Model): string {
+  const takesEffort = ask.effort !== "default" && known.reasoning !== "none";
   return JSON.stringify({
     model,
     stream: true,
     stream_options: { include_usage: true },
-    ...(ask.effort === "default" ? {} : { reasoning_effort: ask.effort }),
+    ...(takesEffort ? { reasoning_effort: ask.effort } : {}),
     ...(ask.tools.length === 0 ? {} : { tools: ask.tools.map(toolOf) }),
+    ...(ask.format === undefined ? {} : { response_format: formatOf(ask.format) }),
     messages: [
       ...(ask.prelude === "" ? [] : [{ role: "system", content: wellFormed(ask.prelude) }]),
       ...ask.messages.flatMap(messageOf),
     ],
   });
+}
+
+function formatOf({ name, schema }: Format): object {
+  return { type: "json_schema", json_schema: { name, strict: true, schema } };
 }
 
 function toolOf(tool: Ask["tools"][number]): object {
@@ -71,9 +79,4 @@ function callOf(call: Call): object {
     type: "function",
     function: { name: rendered.name, arguments: wellFormed(rendered.arguments) },
   };
-}
-
-/** Half of a surrogate pair has no UTF-8, and a provider that chokes on it chokes on it for ever. */
-function wellFormed(text: string): string {
-  return text.replace(/\p{Surrogate}/gu, "\uFFFD");
 }

@@ -1,4 +1,5 @@
 import type { ModelAnswer, Usage } from "@dev/protocol";
+import type { Model } from "../catalog.ts";
 import type { RouterLimits } from "../limit.ts";
 import type { ProviderError } from "../provider-fault.ts";
 import type { Ask, Delta } from "../router.ts";
@@ -9,10 +10,11 @@ export type Wire = {
   readonly path: string;
   readonly headers: (key: string | null) => Readonly<Record<string, string>>;
   /**
-   * The request's body; `model` is the name without its provider. All but the closing brackets of one
-   * ask's body is a prefix of the next one's in the same conversation: providers cache by prefix.
+   * The request's body; `model` is the name without its provider, `known` what is known of it. All but
+   * the closing brackets of one ask's body is a prefix of the next one's in the same conversation, markers
+   * for the provider's cache left out: providers cache by prefix.
    */
-  readonly body: (ask: Ask, model: string) => string;
+  readonly body: (ask: Ask, model: string, known: Model) => string;
   readonly open: (ask: Ask, onDelta: (delta: Delta) => void, limits: RouterLimits) => Reply;
 };
 

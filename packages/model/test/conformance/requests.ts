@@ -1,8 +1,8 @@
-import type { Message } from "@dev/protocol";
+import type { AssistantMessage, Message } from "@dev/protocol";
 import { expect, test } from "vitest";
 import { openRouter, ROUTER_LIMITS, toolSpecs } from "../../src/index.ts";
 import { askOf, askOnce, faultOf, openEndpoint } from "../endpoint.ts";
-import { HEARD, PLAIN, SAID, saying, streaming, type WireNotation } from "./notation.ts";
+import { messageOf, PLAIN, SAID, saying, streaming, type WireNotation } from "./notation.ts";
 
 export function limits({ wire, stream, text }: WireNotation): void {
   test.each([
@@ -38,26 +38,22 @@ export function limits({ wire, stream, text }: WireNotation): void {
 }
 
 export function requests({ wire, stream }: WireNotation): void {
-  const messages: readonly Message[] = [
+  const conversation = (reply: AssistantMessage): readonly Message[] => [
     {
       kind: "user",
       text: "Look at this \ud800",
       images: [{ mediaType: "image/png", data: "aGk=" }],
     },
-    {
-      kind: "assistant",
-      text: "",
-      reasoning: "hm",
-      calls: HEARD.kind === "reply" ? HEARD.calls : [],
-    },
+    reply,
     { kind: "tool", ref: "a1", text: "contents", failed: false },
     { kind: "tool", ref: "b2", text: "no such program", failed: true },
-    { kind: "assistant", text: "", reasoning: "only thought", calls: [] },
+    { kind: "assistant", text: "", reasoning: "only thought", calls: [], opaque: "" },
     { kind: "user", text: "go on", images: [] },
     {
       kind: "assistant",
       text: "I shall",
       reasoning: "",
+      opaque: "",
       calls: [
         { ref: "c", op: { kind: "invalid", name: "no such", reason: "", arguments: '{"half' } },
       ],
@@ -66,6 +62,8 @@ export function requests({ wire, stream }: WireNotation): void {
   ];
 
   test("each request of a conversation begins with the one before", async () => {
+    await using first = await openEndpoint(streaming(...stream(SAID)));
+    const messages = conversation(messageOf(await askOnce({ wire, url: first.url })));
     await using endpoint = await openEndpoint(streaming(...stream(PLAIN)));
     const tools = toolSpecs(["read", "exec"]);
     for (let count = 1; count <= messages.length; count++) {

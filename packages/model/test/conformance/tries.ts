@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
 import { type Answer, askOnce, faultOf, openEndpoint } from "../endpoint.ts";
-import { events, HEARD, SAID, saying, streaming, type WireNotation } from "./notation.ts";
+import { events, heardOver, SAID, saying, streaming, type WireNotation } from "./notation.ts";
 
-export function tries({ wire, stream, error, codes }: WireNotation): void {
+export function tries(notation: WireNotation): void {
+  const { wire, stream, says } = notation;
+  const HEARD = heardOver(notation);
   const thenReply =
     (count: number, first: Answer): Answer =>
     (response, request, nth) =>
@@ -12,7 +14,12 @@ export function tries({ wire, stream, error, codes }: WireNotation): void {
     ["rate_limited", saying(429, "")],
     ["overloaded", saying(503, "")],
     ["unreachable", (response) => response.destroy()],
-    ["rate_limited", streaming(error(codes.rateLimited, "slow down"))],
+    ["overloaded", saying(529, "")],
+    ...says.rate_limited.events.map((event): [string, Answer] => [
+      "rate_limited",
+      streaming(event),
+    ]),
+    ...says.overloaded.events.map((event): [string, Answer] => ["overloaded", streaming(event)]),
   ])("%s is tried again when nothing had come", async (code, first) => {
     await using endpoint = await openEndpoint(thenReply(2, first));
     const asked = await askOnce({ wire, url: endpoint.url });
