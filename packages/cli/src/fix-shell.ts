@@ -76,11 +76,13 @@ function seenOf({ directory, place, env }: FixShellOptions): readonly string[] {
   const named = Object.entries(env).flatMap(([name, value]) =>
     UNSEEN.has(name) ? [] : value.split(delimiter),
   );
-  const paths = [directory, place, dirname(process.execPath), ...named];
-  const whole = paths.filter((path) => path.startsWith("/")).map((path) => resolve(path));
-  const seen = [...new Set(whole)].filter((path) => !isSocket(path));
+  const paths = [dirname(process.execPath), ...named].filter((path) => path.startsWith("/"));
+  // These are seen also where a directory between them and one that is seen is masked.
+  const own = [directory, place];
+  const seen = [...new Set([...own, ...paths.map((path) => resolve(path))])];
   // What is in a directory that is seen is seen with it; a link there may lead to what is not.
-  return seen.filter((path) => !seen.some((above) => path.startsWith(`${above}/`)));
+  const isSeenWith = (path: string) => seen.some((above) => path.startsWith(`${above}/`));
+  return seen.filter((path) => own.includes(path) || !(isSeenWith(path) || isSocket(path)));
 }
 
 /** A socket is a way out, also where nothing can be written: an agent that holds keys, or an engine. */
